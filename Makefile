@@ -1,0 +1,37 @@
+# Everything a newcomer needs: `make demo` shows what bgd does, `make test` checks it.
+# Both set up their own environment in .venv; nothing is needed beforehand but Python 3.11, pip and make.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint types unit setup bench clean
+
+demo: setup
+	$(BIN)/python examples/demo.py
+
+test: lint types unit
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+unit: setup
+	$(BIN)/python -m pytest -q
+
+bench: setup
+	$(BIN)/pip install -q -c constraints.txt -e ".[dev,bench]"
+	$(BIN)/python benchmarks/step.py
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info

@@ -1,0 +1,1 @@
+"""Data sets in memory, and where their bytes come from."""

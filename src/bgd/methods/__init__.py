@@ -1,0 +1,1 @@
+"""Learners: one method per file, named as the paper names it."""

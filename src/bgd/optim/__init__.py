@@ -1,0 +1,1 @@
+"""The optimizer: a Gaussian posterior over the weights, learned online."""

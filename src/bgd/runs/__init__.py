@@ -1,0 +1,1 @@
+"""Run one or many, measure, save and resume."""
