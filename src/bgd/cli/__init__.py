@@ -1,0 +1,56 @@
+"""The command ``bgd``, assembled from one file per command group.
+
+A group is a file here with its own ``app = typer.Typer(...)`` (or one plain function), added by one line.
+Exit codes: 0 done; 1 an error of our own, said in one line (its class may choose another); 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from bgd._version import __version__
+from bgd.errors import BGDError
+
+app = typer.Typer(
+    name="bgd",
+    help="Learn from data that changes over time, without forgetting and without task boundaries.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"bgd {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    del version  # handled by its callback, before any command runs
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command; an error of our own becomes one line on stderr and an exit code, never a traceback.
+
+    >>> main(["--version"])
+    Traceback (most recent call last):
+    SystemExit: 0
+    """
+    try:
+        app(args=args, prog_name="bgd")
+    except BGDError as error:
+        # soft_wrap: one line stays one line for scripts; markup off: a path may hold square brackets
+        Console(stderr=True).print(
+            f"bgd: {error}", style="red", markup=False, highlight=False, soft_wrap=True
+        )
+        sys.exit(error.exit_code)
