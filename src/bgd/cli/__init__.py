@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from bgd._version import __version__
+from bgd.cli.scenarios import scenarios
 from bgd.errors import BGDError
 
 app = typer.Typer(
@@ -37,6 +38,9 @@ def _root(
     ] = False,
 ) -> None:
     del version  # handled by its callback, before any command runs
+
+
+app.command(name="scenarios")(scenarios)
 
 
 def main(args: list[str] | None = None) -> None:

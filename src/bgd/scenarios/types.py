@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from bgd.scenarios.errors import ScenarioError
 from bgd.scenarios.knowledge import Knowledge
 
 
@@ -54,7 +55,7 @@ class Scenario:
 
     def __post_init__(self) -> None:
         if not self.boundaries and self.reveals > Knowledge.NOTHING:
-            raise ValueError(
+            raise ScenarioError(
                 f"scenario {self.name!r} reveals {self.reveals.name} but has no boundaries between tasks: "
                 "set boundaries=True, or reveals=Knowledge.NOTHING"
             )

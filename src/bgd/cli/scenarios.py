@@ -1,0 +1,112 @@
+"""``bgd scenarios``: show the tree of the four questions, or answer it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.prompt import Confirm
+from rich.table import Table
+from rich.tree import Tree
+
+from bgd.scenarios.knowledge import Knowledge
+from bgd.scenarios.tree import QUESTIONS, TREE, Question, Verdict, ask
+
+
+class Answer(StrEnum):
+    """Yes or no, as typed on the command line."""
+
+    YES = "yes"
+    NO = "no"
+
+
+TOLD = {
+    Knowledge.NOTHING: "nothing",
+    Knowledge.BOUNDARIES: "when a task ends",
+    Knowledge.TASK_ID: "the task, and when it ends",
+}
+DETAIL = {
+    "task": "the right head can be chosen at test",
+    "domain": "same question, different inputs",
+    "class": "task and label must be inferred",
+    "discrete task-agnostic": "sharp switches, never announced",
+    "continuous task-agnostic": "tasks fade into each other, or data drifts",
+}
+
+
+def _option(key: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
+        show_default=False, case_sensitive=False, help=QUESTIONS[key]
+    )
+    return option
+
+
+def scenarios(
+    boundaries: Annotated[Answer | None, _option("boundaries")] = None,
+    task_in_training: Annotated[Answer | None, _option("task_in_training")] = None,
+    task_in_testing: Annotated[Answer | None, _option("task_in_testing")] = None,
+    shared_head: Annotated[Answer | None, _option("shared_head")] = None,
+    ask_me: Annotated[bool, typer.Option("--ask", help="Be asked, question by question.")] = False,
+) -> None:
+    """Show the tree of continual learning scenarios, or find yours by answering its four questions."""
+    console = Console()
+    given = {
+        "boundaries": boundaries,
+        "task_in_training": task_in_training,
+        "task_in_testing": task_in_testing,
+        "shared_head": shared_head,
+    }
+    answers = {key: None if value is None else value is Answer.YES for key, value in given.items()}
+    if ask_me:
+        answers = _interview(console, answers)
+    elif all(value is None for value in answers.values()):
+        console.print(_draw(TREE))
+        console.print("\n[dim]Answer it with --ask, or e.g. --boundaries yes --task-in-training no[/]")
+        return
+    elif answers["boundaries"] is None:
+        raise typer.BadParameter(f"answer it first: {QUESTIONS['boundaries']}", param_hint="--boundaries")
+    _show(console, ask(**answers))  # type: ignore[arg-type]  # boundaries is answered by now
+
+
+def _interview(console: Console, answers: dict[str, bool | None]) -> dict[str, bool | None]:
+    """Put the questions of the branch that are still open."""
+    answers = dict(answers)
+    node: Question | str = TREE
+    while isinstance(node, Question):
+        answer = answers[node.key]
+        if answer is None:
+            answer = answers[node.key] = Confirm.ask(QUESTIONS[node.key], console=console)
+        node = node.yes if answer else node.no
+    return answers
+
+
+def _draw(node: Question) -> Tree:
+    tree = Tree(f"[bold]{QUESTIONS[node.key]}[/] [dim]--{node.key.replace('_', '-')}[/]")
+    _grow(tree, node)
+    return tree
+
+
+def _grow(tree: Tree, node: Question) -> None:
+    for word, following in (("yes", node.yes), ("no", node.no)):
+        if isinstance(following, Question):
+            branch = tree.add(
+                f"{word}: [bold]{QUESTIONS[following.key]}[/] [dim]--{following.key.replace('_', '-')}[/]"
+            )
+            _grow(branch, following)
+        else:
+            tree.add(f"{word}: [bold green]{following} learning[/], {DETAIL[following]}")
+
+
+def _show(console: Console, verdict: Verdict) -> None:
+    scenario = verdict.scenario
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_row("scenario", f"[bold green]{scenario.name} learning[/], {DETAIL[scenario.name]}")
+    table.add_row("a learner is told", TOLD[scenario.reveals])
+    table.add_row("given at test", "sample and task" if scenario.task_in_testing else "the sample alone")
+    table.add_row("outputs", "C, shared by all tasks" if scenario.shared_head else "T x C, C for each task")
+    table.add_row("asked", ", ".join(key.replace("_", " ") for key in verdict.asked))
+    console.print(table)
+    for note in verdict.notes:
+        console.print(f"[dim]note: {note}[/]")
