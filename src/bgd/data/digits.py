@@ -1,0 +1,24 @@
+"""The embedded data set: 1,797 handwritten digits of 8x8 pixels that scikit-learn carries in its wheel."""
+
+from __future__ import annotations
+
+import numpy as np
+import sklearn.datasets
+import torch
+
+from bgd.data.types import DataSet, Part, cut
+
+ABOUT = "handwritten digits, 8x8 grey, 1,442 + 355, inside scikit-learn"
+
+
+def load() -> DataSet:
+    """Load the digits, their 17 grey levels spread over 0 to 255; of each class every fifth is for testing.
+
+    >>> digits = load()
+    >>> len(digits.train), len(digits.test), tuple(digits.train.images.shape[1:])
+    (1442, 355, (1, 8, 8))
+    """
+    pixels, labels = sklearn.datasets.load_digits(return_X_y=True)
+    images = torch.from_numpy(np.rint(pixels * (255 / 16)).astype(np.uint8).reshape(-1, 1, 8, 8))
+    train, test = cut(Part(images, torch.from_numpy(labels.astype(np.int64))), every=5)
+    return DataSet("digits", train, test, tuple("0123456789"))
