@@ -1,5 +1,17 @@
 """Learn from data that changes over time, without forgetting and without being told when it changes."""
 
 from bgd._version import __version__
+from bgd.inference import Prediction, predict
+from bgd.losses import labels_trick
+from bgd.optim import BGD, BatchedStep, CollapseWarning, DistributedBGD
 
-__all__ = ["__version__"]
+__all__ = [
+    "BGD",
+    "BatchedStep",
+    "CollapseWarning",
+    "DistributedBGD",
+    "Prediction",
+    "__version__",
+    "labels_trick",
+    "predict",
+]

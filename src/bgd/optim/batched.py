@@ -1,0 +1,184 @@
+"""All sampled networks in one pass."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad_and_value, vmap
+
+if TYPE_CHECKING:
+    from bgd.optim.bgd import BGD
+
+Tensors = tuple[Tensor, ...]
+Sums = tuple[Tensors, Tensors, Tensor]
+
+PATHS = ("compiled", "eager", "loop")
+"""Ways to evaluate the networks, the fastest first: vmap compiled, vmap as it is, one network at a time."""
+
+
+class Objective(Protocol):
+    """The loss of one network on one batch, as a scalar: ``objective(net, *batch)``."""
+
+    def __call__(self, net: Callable[..., Any], *batch: Any) -> Tensor:
+        """Call ``net`` where you would call the model."""
+        ...
+
+
+class BatchedStep:
+    """One BGD step with all K networks evaluated in one pass: the same numbers as ``step(closure)``, sooner.
+
+    The networks run side by side through ``torch.func.vmap``, in chunks of ``chunk_size`` where memory is short, and
+    compiled where a compiler is at hand. A model that cannot run so (batch normalisation that updates its statistics in
+    place, control flow that depends on data) is run network by network instead, after one warning that says why.
+
+    Args:
+        optimizer: the posterior to update.
+        model: the model that holds the optimizer's parameters.
+        objective: ``objective(net, *batch)`` returns the loss, a sum or a mean as the optimizer's ``reduction`` says.
+            Call ``net`` in it where you would call the model.
+        chunk_size: how many networks to hold in memory at a time; None for all of them.
+        compile: True, False, or None to compile where it can be expected to work. The first call is slow then.
+
+    Example:
+        >>> from bgd import BGD
+        >>> model = nn.Linear(3, 2)
+        >>> optimizer = BGD(model.parameters())
+        >>> def objective(net, x, y):
+        ...     return nn.functional.cross_entropy(net(x), y, reduction="sum")
+        >>> step = BatchedStep(optimizer, model, objective, compile=False)
+        >>> loss = step(torch.randn(8, 3), torch.randint(2, (8,)))
+    """
+
+    def __init__(
+        self,
+        optimizer: BGD,
+        model: nn.Module,
+        objective: Objective,
+        *,
+        chunk_size: int | None = None,
+        compile: bool | None = None,
+    ) -> None:
+        if chunk_size is not None and chunk_size < 1:
+            raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
+        self.optimizer = optimizer
+        self.model = model
+        self.objective = objective
+        self.chunk_size = chunk_size
+        self.compile = can_compile() if compile is None else compile
+        self.path = "compiled" if self.compile else "eager"
+        """The way that is used, one of :data:`PATHS`."""
+        self._names: tuple[str, ...] = ()
+        self._params: list[Tensor] = []
+        self._evaluate: Callable[..., Sums] | None = None
+
+    def __call__(self, *batch: Any, batch_size: int | None = None) -> Tensor:
+        """Take one step on a batch; returns the mean loss of the sampled networks."""
+        optimizer = self.optimizer
+        optimizer._check_batch_size(batch_size)
+        optimizer._check_at_rest("a batched step")
+        first, reason = self.path, ""
+        for path in PATHS[PATHS.index(first) :]:
+            if path != self.path:
+                self.path, self._evaluate = path, None
+            try:
+                loss = optimizer._run_step(lambda: self._sample_all(batch), batch_size, compiled=path == "compiled")
+            except (FloatingPointError, _NotInModel):
+                raise
+            except Exception as error:
+                if path == PATHS[-1]:  # not the path is at fault, but the batch or the objective
+                    self.path, self._evaluate = first, None
+                    raise
+                reason = reason or _first_line(error)
+            else:
+                if path != first:
+                    warnings.warn(
+                        f"BGD's {first} batched path cannot run this model: {reason}. It goes on with the {path} path: "
+                        "same results, slower.",
+                        RuntimeWarning,
+                        stacklevel=2,
+                    )
+                assert loss is not None
+                return loss
+        raise AssertionError("unreachable: the last path returns or raises")
+
+    def _sample_all(self, batch: tuple[Any, ...]) -> None:
+        optimizer = self.optimizer
+        if self.path == "loop":
+            for _ in optimizer._own_samples():
+                optimizer.draw()
+                with torch.enable_grad():
+                    loss = self.objective(self.model, *batch)
+                    loss.backward()  # type: ignore[no-untyped-call]
+                optimizer.accumulate(loss)
+            return
+        pending = optimizer._begin()
+        self._bind(pending.params)
+        assert self._evaluate is not None
+        means = tuple(optimizer.state[p]["mean"] for p in pending.params)
+        stds = tuple(optimizer.state[p]["std"] for p in pending.params)
+        samples = optimizer._own_samples()
+        chunk = self.chunk_size or len(samples)
+        compiled = self.path == "compiled"
+        for start in range(0, len(samples), chunk):
+            part = samples[start : start + chunk]
+            eps = tuple(optimizer._training_noise(pending.params, part, compiled))
+            e_g, e_g_eps, losses = self._evaluate(means, stds, eps, *batch)
+            pending.add(list(e_g), list(e_g_eps), losses)
+
+    def _bind(self, params: list[Tensor]) -> None:
+        """Find the parameters' names in the model, and build the function of them that is mapped over the samples."""
+        if self._evaluate is not None and list(map(id, params)) == list(map(id, self._params)):
+            return
+        names: dict[Tensor, str] = {p: name for name, p in self.model.named_parameters()}
+        missing = [self.optimizer._name(p) for p in params if p not in names]
+        if missing:
+            raise _NotInModel(f"the optimizer has {', '.join(missing[:3])}, which the model does not")
+        self._params, self._names = params, tuple(names[p] for p in params)
+        evaluate = _make_evaluate(self.model, self.objective, self._names, tuple(p.dtype for p in params))
+        self._evaluate = torch.compile(evaluate) if self.path == "compiled" else evaluate
+
+
+class _NotInModel(ValueError):
+    """No path can help: the optimizer's parameters are not the model's."""
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip()[:300] for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def can_compile() -> bool:
+    """Whether ``torch.compile`` can be expected to work here: it needs a C++ compiler for a CPU.
+
+    >>> can_compile() in (True, False)
+    True
+    """
+    return any(shutil.which(name) for name in ("g++", "clang++", "c++", "cl"))
+
+
+def _make_evaluate(
+    model: nn.Module, objective: Objective, names: tuple[str, ...], dtypes: tuple[torch.dtype, ...]
+) -> Callable[..., Sums]:
+    """(means, stds, eps, *batch) -> sums of g and of g eps over the samples, and the losses."""
+
+    def loss_of(weights: Tensors, *batch: Any) -> Tensor:
+        def net(*args: Any, **kwargs: Any) -> Any:
+            return functional_call(model, dict(zip(names, weights, strict=True)), args, kwargs)
+
+        return objective(net, *batch)
+
+    def evaluate(means: Tensors, stds: Tensors, eps: Tensors, *batch: Any) -> Sums:
+        weights = tuple(
+            torch.addcmul(mean, std, e).to(dtype) for mean, std, e, dtype in zip(means, stds, eps, dtypes, strict=True)
+        )
+        in_dims = (0, *[None] * len(batch))
+        g, losses = vmap(grad_and_value(loss_of), in_dims, randomness="different")(weights, *batch)
+        e_g = tuple(a.to(e.dtype).sum(0) for a, e in zip(g, eps, strict=True))
+        e_g_eps = tuple((a.to(e.dtype) * e).sum(0) for a, e in zip(g, eps, strict=True))
+        return e_g, e_g_eps, losses
+
+    return evaluate

@@ -1,0 +1,751 @@
+"""Bayesian Gradient Descent as a PyTorch optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim import Optimizer
+
+from bgd.optim import noise as noises
+from bgd.optim import rules
+from bgd.optim.health import REMEDY, CollapseWatch, Health, examine
+from bgd.optim.norms import RunningStatistics
+
+if TYPE_CHECKING:
+    from bgd.optim.batched import BatchedStep, Objective
+
+StdInit = float | Tensor | Sequence[Tensor] | Callable[[Tensor], "float | Tensor"]
+Params = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+
+_TRAINING, _SAMPLED = (
+    0,
+    1,
+)  # separate streams of noise: looking at the posterior does not change how it is learned
+
+
+@dataclass
+class _Pending:
+    """The sums over the samples of a step that is under way."""
+
+    params: list[Tensor]
+    e_g: list[Tensor] = field(default_factory=list)
+    e_g_eps: list[Tensor] = field(default_factory=list)
+    untouched: set[Tensor] = field(default_factory=set)
+    count: int = 0
+    losses: list[Tensor] = field(default_factory=list)
+    eps: list[Tensor] | None = None
+
+    def add(self, g: Sequence[Tensor], g_eps: Sequence[Tensor], losses: Tensor) -> None:
+        """Count in sums over several samples at once."""
+        if self.count:
+            for total, part in zip([*self.e_g, *self.e_g_eps], [*g, *g_eps], strict=True):
+                total.add_(part)
+        else:
+            self.e_g, self.e_g_eps = list(g), list(g_eps)
+        self.losses.extend(losses.detach().unbind())
+        self.count += len(losses)
+
+
+class BGD(Optimizer):
+    r"""Bayesian Gradient Descent: a Gaussian (mean, std) per weight, updated in closed form from K sampled networks.
+
+    One step draws K networks theta = mean + std * eps, takes the gradient g of the *summed* loss in each, and updates
+    (Algorithm 1 of the paper)
+
+    .. math::
+        \mu \leftarrow \mu - \eta \sigma^2 E[g], \qquad
+        \sigma \leftarrow \sigma \exp(-\operatorname{asinh}(\sigma E[g \varepsilon] / 2)).
+
+    Between steps the weights of the model are the mean.
+
+    Args:
+        params: parameters, named parameters or parameter groups, as for any torch optimizer. Groups may have their
+            own ``lr``, ``std_init``, ``std_min`` and ``std_max``.
+        std_init: std before any data: a number, a tensor, one tensor per parameter, or a function from a parameter to
+            a number or tensor. The one setting that wants care: the paper uses 0.01 to 0.06.
+        mc_samples: K, the number of sampled networks per step.
+        lr: the paper's eta, which scales the step of the mean.
+        std_min: floor of the std. Without it only the limits of the floating-point format apply.
+        std_max: ceiling of the std: None as in the paper, a number, or ``"init"`` for each weight's initial std,
+            which keeps training stable with few samples or a large ``std_init``.
+        reduction: what the closure's loss is: the ``"sum"`` over the batch, or its ``"mean"``, in which case
+            :meth:`step` needs the ``batch_size``. Both give the same update.
+        antithetic: draw networks in pairs (+eps, -eps).
+        noise: ``"torch"`` or ``"hash"``, see :mod:`bgd.optim.noise`.
+        seed: of the noise. Default: torch's global seed, which is read and never moved.
+        generator: a generator to draw the seed from, instead of ``seed``.
+        implicit_iterations: at most how often to iterate the implicit equations that the paper derives; 1 is the
+            paper's algorithm. All iterations of a step share their noise.
+        implicit_tolerance: stop iterating when no mean and no std moves by more than this fraction of the prior's std.
+        implicit_damping: the fraction of the way that each of several iterations goes.
+        nonfinite: what to do with a gradient that is NaN or infinite: ``"raise"``, or ``"skip"`` the whole step.
+
+    Example:
+        >>> model = torch.nn.Linear(3, 2)
+        >>> optimizer = BGD(model.parameters(), std_init=0.02, mc_samples=4)
+        >>> x, y = torch.randn(8, 3), torch.randint(2, (8,))
+        >>> def closure():
+        ...     optimizer.zero_grad()
+        ...     loss = torch.nn.functional.cross_entropy(model(x), y, reduction="sum")
+        ...     loss.backward()
+        ...     return loss
+        >>> loss = optimizer.step(closure)
+        >>> bool(torch.equal(optimizer.state[model.weight]["mean"], model.weight))
+        True
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        std_init: StdInit = 0.02,
+        mc_samples: int = 10,
+        lr: float | Tensor = 1.0,
+        *,
+        std_min: float | None = None,
+        std_max: float | Literal["init"] | None = None,
+        reduction: Literal["sum", "mean"] = "sum",
+        antithetic: bool = False,
+        noise: noises.NoiseKind = "torch",
+        seed: int | None = None,
+        generator: torch.Generator | None = None,
+        implicit_iterations: int = 1,
+        implicit_tolerance: float = 1e-6,
+        implicit_damping: float = 1.0,
+        nonfinite: Literal["raise", "skip"] = "raise",
+    ) -> None:
+        _check_count("mc_samples", mc_samples)
+        _check_count("implicit_iterations", implicit_iterations)
+        _check_choice("reduction", reduction, ("sum", "mean"))
+        _check_choice("noise", noise, noises.KINDS)
+        _check_choice("nonfinite", nonfinite, ("raise", "skip"))
+        if antithetic and mc_samples % 2:
+            raise ValueError(f"antithetic noise comes in pairs: mc_samples must be even, got {mc_samples}")
+        if not 0 < implicit_damping <= 1:
+            raise ValueError(f"implicit_damping must be in (0, 1], got {implicit_damping}")
+        if seed is not None and generator is not None:
+            raise ValueError("give seed or generator, not both")
+        self.mc_samples = mc_samples
+        self.reduction = reduction
+        self.antithetic = antithetic
+        self.noise: noises.NoiseKind = noise
+        self.implicit_iterations = implicit_iterations
+        self.implicit_tolerance = implicit_tolerance
+        self.implicit_damping = implicit_damping
+        self.nonfinite = nonfinite
+        self.seed = _first_seed(seed, generator)
+        self.steps = 0
+        self.skipped_steps = 0
+        self.draws = 0
+        self._idle()
+        super().__init__(params, {"lr": lr, "std_init": std_init, "std_min": std_min, "std_max": std_max})
+
+    def _idle(self) -> None:
+        """Everything that lives only while a step does, or can be found again."""
+        self._pending: _Pending | None = None
+        self._inside_sampled = False
+        self._watch = CollapseWatch()
+        self._statistics = RunningStatistics(on_module=self._meet)
+
+    # --- the posterior
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters, with their own ``lr``, ``std_init``, ``std_min`` or ``std_max`` where given."""
+        super().add_param_group(param_group)
+        group = self.param_groups[-1]
+        try:
+            _check_group(group)
+            stds = _resolve_std(group["std_init"], group["params"])
+            for p, std in zip(group["params"], stds, strict=True):
+                _check_std_init(group, std)
+                self.state[p] = {"mean": p.detach().to(std.dtype, copy=True), "std": std}
+        except Exception:
+            self.param_groups.pop()
+            raise
+        scale = float(torch.stack([s.double().mean() for s in stds]).mean())
+        if not isinstance(group["std_init"], int | float):
+            if group["std_max"] == "init":
+                for p in group["params"]:
+                    self.state[p]["std_max"] = self.state[p]["std"].clone()
+            # A function or a tensor has done its work; what a checkpoint keeps is a number.
+            group["std_init"] = scale
+
+    def _active(self) -> list[Tensor]:
+        return [p for group in self.param_groups for p in group["params"] if p.requires_grad]
+
+    @torch.no_grad()
+    def _adopt_mean(self, params: list[Tensor]) -> None:
+        """Between steps the weights are the mean, so what they hold now, whoever wrote it, is the mean."""
+        for p in params:
+            state = self.state[p]
+            if state["mean"].device != p.device:
+                for key, value in state.items():
+                    state[key] = value.to(p.device)
+            mean = state["mean"]
+            if p.dtype == mean.dtype:
+                mean.copy_(p)
+            else:  # rounding is no change: keep the bits that the weights do not hold
+                mean.copy_(torch.where(p == mean.to(p.dtype), mean, p.to(mean.dtype)))
+
+    @torch.no_grad()
+    def _write(self, params: list[Tensor], eps: Sequence[Tensor] | None) -> None:
+        """Set the weights to mean + std * eps, or to the mean."""
+        for i, p in enumerate(params):
+            mean, std = self.state[p]["mean"], self.state[p]["std"]
+            if eps is None:
+                p.copy_(mean)
+            elif p.dtype == mean.dtype:
+                torch.addcmul(mean, std, eps[i], out=p)
+            else:
+                p.copy_(torch.addcmul(mean, std, eps[i]))
+
+    def _key(self, stream: int, *coordinates: int) -> int:
+        return noises.fold(self.seed, stream, *coordinates)
+
+    def _training_noise(self, params: list[Tensor], samples: Sequence[int], compiled: bool = False) -> list[Tensor]:
+        """Noise of the given samples of this step, stacked: one tensor (len(samples), *p.shape) per parameter."""
+        if not self.antithetic:
+            return self._noise(params, [self._key(_TRAINING, self.steps, k) for k in samples], compiled)
+        pairs = sorted({k // 2 for k in samples})
+        eps = self._noise(params, [self._key(_TRAINING, self.steps, pair) for pair in pairs], compiled)
+        rows = [pairs.index(k // 2) for k in samples]
+        signs = [1.0 - 2.0 * (k % 2) for k in samples]
+        if rows == [0]:
+            return eps if signs[0] > 0 else [e.neg_() for e in eps]
+        return [e[rows] * e.new_tensor(signs).view(-1, *[1] * (e.dim() - 1)) for e in eps]
+
+    def _noise(self, params: list[Tensor], keys: Sequence[int], compiled: bool = False) -> list[Tensor]:
+        eps: dict[Tensor, Tensor] = {}
+        buckets: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
+        for p in params:
+            buckets.setdefault((p.device, self.state[p]["mean"].dtype), []).append(p)
+        for number, ((device, dtype), members) in enumerate(buckets.items()):
+            sizes = [p.numel() for p in members]
+            bucket_keys = [noises.fold(key, number) for key in keys] if number else keys
+            flat = noises.normal(self.noise, bucket_keys, sum(sizes), dtype, device, compiled)
+            for p, part in zip(members, torch.split(flat, sizes, dim=1), strict=True):
+                eps[p] = part.view(len(keys), *p.shape)
+        return [eps[p] for p in params]
+
+    # --- a step
+
+    @overload  # type: ignore[override]
+    def step(self, closure: None = None, *, batch_size: int | None = None) -> Tensor | None: ...
+    @overload
+    def step(self, closure: Callable[[], Tensor | float], *, batch_size: int | None = None) -> Tensor: ...
+    def step(
+        self, closure: Callable[[], Tensor | float] | None = None, *, batch_size: int | None = None
+    ) -> Tensor | None:
+        """Update the posterior from K sampled networks; returns the mean of their losses.
+
+        Args:
+            closure: clears the gradients, computes the loss, calls ``backward()`` and returns the loss: it is called
+                once per sampled network. Without it, the samples of :meth:`draw` and :meth:`accumulate` are used.
+            batch_size: number of examples behind the loss; needed where ``reduction="mean"``.
+        """
+        self._check_batch_size(batch_size)
+        if closure is None:
+            if self.implicit_iterations > 1:
+                raise RuntimeError("implicit_iterations above 1 needs step(closure): it samples several times")
+            if self._pending is None or not self._pending.count:
+                raise RuntimeError("step() without samples: call step(closure), or draw() and accumulate() first")
+            if self._pending.eps is not None:
+                raise RuntimeError("step() after draw(): call accumulate() first, or discard()")
+            return self._run_step(lambda: None, batch_size)
+
+        def sample_all() -> None:
+            for _ in self._own_samples():
+                self.draw()
+                with torch.enable_grad():
+                    loss = closure()
+                if loss is None:
+                    raise RuntimeError("the closure returned None: it must return the loss")
+                self.accumulate(loss)
+
+        self._check_no_samples("step(closure)")
+        return self._run_step(sample_all, batch_size)
+
+    def _run_step(
+        self, sample_all: Callable[[], None], batch_size: int | None, compiled: bool = False
+    ) -> Tensor | None:
+        """One step around ``sample_all``, which fills the pending sums: estimate, update, end."""
+        prior: _Prior | None = None
+        if self.implicit_iterations > 1:
+            active = self._active()
+            self._adopt_mean(active)
+            prior = {p: (self.state[p]["mean"].clone(), self.state[p]["std"].clone()) for p in active}
+        try:
+            for iteration in range(self.implicit_iterations):
+                if iteration:
+                    self.discard()
+                sample_all()
+                if not self._estimate(batch_size):
+                    self._restore(prior)
+                    self._statistics.abort()
+                    self.skipped_steps += 1
+                    break
+                if self._update(prior, compiled) <= self.implicit_tolerance:
+                    break
+            return self._end_step()
+        except BaseException:
+            self._restore(prior)
+            self.discard()
+            raise
+
+    def draw(self) -> None:
+        """Set the weights to the next sampled network of this step, and clear the gradients.
+
+        With :meth:`accumulate` the long form of ``step(closure)``, for loops that cannot be a closure:
+
+        >>> model = torch.nn.Linear(3, 1)
+        >>> optimizer = BGD(model.parameters(), mc_samples=4)
+        >>> for _ in range(optimizer.mc_samples):
+        ...     optimizer.draw()
+        ...     loss = model(torch.ones(2, 3)).square().sum()
+        ...     loss.backward()
+        ...     optimizer.accumulate(loss)
+        >>> mean_loss = optimizer.step()
+        """
+        if self._inside_sampled:
+            raise RuntimeError("draw() inside sampled(): leave the context first")
+        pending = self._pending
+        if pending is None:
+            pending = self._begin()
+            pending.e_g = [torch.zeros_like(self.state[p]["std"]) for p in pending.params]
+            pending.e_g_eps = [torch.zeros_like(e) for e in pending.e_g]
+            pending.untouched = set(pending.params)
+        elif pending.eps is not None:
+            raise RuntimeError("draw() twice: call accumulate() after backward(), or discard()")
+        self._statistics.begin_sample()
+        pending.eps = [e[0] for e in self._training_noise(pending.params, [self._sample_index(pending.count)])]
+        self._write(pending.params, pending.eps)
+        self.zero_grad()
+
+    def _begin(self) -> _Pending:
+        params = self._active()
+        if not params:
+            raise RuntimeError("no parameter requires a gradient: there is nothing to sample")
+        self._adopt_mean(params)
+        self._pending = _Pending(params)
+        return self._pending
+
+    @torch.no_grad()
+    def accumulate(self, loss: Tensor | float | None = None) -> None:
+        """Count in the gradients of the network that :meth:`draw` made; ``loss`` only for what step returns."""
+        pending = self._pending
+        if pending is None or pending.eps is None:
+            raise RuntimeError("accumulate() without draw(): draw a network, then call backward() on its loss")
+        if all(p.grad is None for p in pending.params):
+            raise RuntimeError("no parameter has a gradient: call backward() on the loss before accumulate()")
+        self._statistics.end_sample()
+        for i, p in enumerate(pending.params):
+            if p.grad is None:
+                continue
+            if p.grad.is_sparse:
+                raise RuntimeError("sparse gradients are not supported: use sparse=False in the embedding")
+            g = p.grad.to(pending.e_g[i].dtype)
+            pending.e_g[i].add_(g)
+            pending.e_g_eps[i].addcmul_(g, pending.eps[i])
+            pending.untouched.discard(p)
+        if loss is not None:
+            pending.losses.append(torch.as_tensor(loss).detach())
+        pending.count += 1
+        pending.eps = None
+
+    @torch.no_grad()
+    def discard(self) -> None:
+        """Forget the samples of a step under way and set the weights back to the mean."""
+        if self._pending is not None:
+            self._write(self._pending.params, None)
+            self._statistics.abort()
+            self._pending = None
+
+    @torch.no_grad()
+    def _estimate(self, batch_size: int | None) -> bool:
+        """Turn the pending sums into E[g] and E[g eps] of the summed loss; False where the step is to be skipped."""
+        pending = self._pending
+        assert pending is not None
+        if self.antithetic and pending.count % 2:
+            raise RuntimeError(f"antithetic noise comes in pairs, got {pending.count} samples")
+        scale = self._reduce(pending, batch_size) / pending.count
+        for sums in (pending.e_g, pending.e_g_eps):
+            torch._foreach_mul_(sums, scale)
+        largest = torch.stack(
+            [n.to(torch.float64).cpu() for n in torch._foreach_norm(pending.e_g + pending.e_g_eps, float("inf"))]
+        )
+        if bool(largest.isfinite().all()):
+            return True
+        bad = [i % len(pending.params) for i, ok in enumerate(largest.isfinite().tolist()) if not ok]
+        names = ", ".join(self._name(pending.params[i]) for i in sorted(set(bad))[:5])
+        if self.nonfinite == "skip":
+            return False
+        complaint = self._health(pending).complaint
+        raise FloatingPointError(
+            f"NaN or infinite gradient in {names} at step {self.steps}: the posterior is unchanged. "
+            + (
+                f"{complaint} {REMEDY}"
+                if complaint
+                else 'Look at the batch and the loss, or pass nonfinite="skip" to BGD to pass over such batches.'
+            )
+        )
+
+    @torch.no_grad()
+    def _update(self, prior: _Prior | None, compiled: bool) -> float:
+        """Move the posterior by the rules; returns the largest change in units of the prior's std (if one is given)."""
+        pending = self._pending
+        assert pending is not None
+        position = {p: i for i, p in enumerate(pending.params)}
+        rows = [
+            (p, group, position[p])
+            for group in self.param_groups
+            for p in group["params"]
+            if p in position and p not in pending.untouched
+        ]
+        states = [self.state[p] for p, _, _ in rows]
+        priors = [
+            prior[p] if prior is not None else (s["mean"], s["std"]) for (p, _, _), s in zip(rows, states, strict=True)
+        ]
+        lrs = [group["lr"] for _, group, _ in rows]
+        if compiled:  # as tensors, so that a scheduler's new value is no reason to compile anew
+            lrs = [torch.as_tensor(lr, device=p.device) for lr, (p, _, _) in zip(lrs, rows, strict=True)]
+        moved = (_move_compiled() if compiled else _move)(
+            [mean for mean, _ in priors],
+            [std for _, std in priors],
+            [pending.e_g[i] for _, _, i in rows],
+            [pending.e_g_eps[i] for _, _, i in rows],
+            lrs,
+            [(group["std_min"], self._std_max(p, group)) for p, group, _ in rows],
+        )
+        change = 0.0
+        for state, (_, prior_std), (mean, std) in zip(states, priors, moved, strict=True):
+            if prior is not None:
+                mean = torch.lerp(state["mean"], mean, self.implicit_damping)
+                std = torch.lerp(state["std"], std, self.implicit_damping)
+                jump = torch.maximum((mean - state["mean"]).abs(), (std - state["std"]).abs()) / prior_std
+                change = max(change, float(jump.amax()) if jump.numel() else 0.0)
+            state["mean"].copy_(mean)
+            state["std"].copy_(std)
+        return change
+
+    def _end_step(self) -> Tensor | None:
+        pending = self._pending
+        assert pending is not None
+        self._write(pending.params, None)
+        self._statistics.commit()
+        self._pending = None
+        self.steps += 1
+        loss = torch.stack([v.to(pending.losses[0]) for v in pending.losses]).mean() if pending.losses else None
+        if self._watch.due(self.steps):
+            self._watch.look(self._health(pending), self.steps)
+        return loss
+
+    def _health(self, pending: _Pending) -> Health:
+        scale = {p: group["std_init"] for group in self.param_groups for p in group["params"]}
+        stds = [self.state[p]["std"] for p in pending.params]
+        return examine(stds, [scale[p] for p in pending.params], pending.e_g)
+
+    @torch.no_grad()
+    def _restore(self, prior: _Prior | None) -> None:
+        for p, (mean, std) in (prior or {}).items():
+            self.state[p]["mean"].copy_(mean)
+            self.state[p]["std"].copy_(std)
+
+    def _std_max(self, p: Tensor, group: dict[str, Any]) -> float | Tensor | None:
+        if group["std_max"] == "init":
+            cap: float | Tensor = self.state[p].get("std_max", group["std_init"])
+            return cap
+        ceiling: float | None = group["std_max"]
+        return ceiling
+
+    # --- what a distributed optimizer does differently (see bgd.optim.distributed)
+
+    def _own_samples(self) -> range:
+        """Which of the K samples this process draws."""
+        return range(self.mc_samples)
+
+    def _sample_index(self, count: int) -> int:
+        """The sample that follows after ``count`` samples of this process."""
+        return count
+
+    def _reduce(self, pending: _Pending, batch_size: int | None) -> float:
+        """Complete the sums; returns what turns them into sums over the examples of the batch."""
+        del pending
+        return float(batch_size) if self.reduction == "mean" and batch_size is not None else 1.0
+
+    def _meet(self, module: nn.Module) -> None:
+        """Look at a module that runs during a step."""
+        if isinstance(module, DistributedDataParallel) and torch.distributed.get_world_size() > 1:
+            raise RuntimeError(
+                "BGD cannot tell a DistributedDataParallel model's averaged gradients from its own: "
+                "use bgd.optim.DistributedBGD, which gives the update of one process"
+            )
+
+    # --- looking at the posterior
+
+    @contextmanager
+    def sampled(self) -> Iterator[None]:
+        """Inside, the weights are one draw from the posterior; the mean comes back on exit, also on an exception.
+
+        >>> model = torch.nn.Linear(3, 1)
+        >>> optimizer = BGD(model.parameters(), std_init=0.1)
+        >>> before = model.weight.clone()
+        >>> with optimizer.sampled():
+        ...     print(torch.equal(model.weight, before))
+        False
+        >>> torch.equal(model.weight, before)
+        True
+        """
+        if self._inside_sampled:
+            raise RuntimeError("sampled() inside sampled(): one draw at a time")
+        self._check_no_samples("sampled()")
+        params = self._active()
+        self._adopt_mean(params)
+        eps = [e[0] for e in self._posterior_noise(params, 1)]
+        self._inside_sampled = True
+        try:
+            self._write(params, eps)
+            yield
+        finally:
+            self._write(params, None)
+            self._inside_sampled = False
+
+    @torch.no_grad()
+    def sample_weights(self, count: int) -> dict[Tensor, Tensor]:
+        """``count`` draws from the posterior as tensors: for each parameter one of shape (count, \\*p.shape).
+
+        They are the networks that as many uses of :meth:`sampled` would show; the weights of the model stay untouched.
+
+        >>> model = torch.nn.Linear(3, 1)
+        >>> BGD(model.parameters()).sample_weights(5)[model.weight].shape
+        torch.Size([5, 1, 3])
+        """
+        _check_count("count", count)
+        self._check_at_rest("sample_weights()")
+        params = self._active()
+        self._adopt_mean(params)
+        eps = self._posterior_noise(params, count)
+        return {
+            p: torch.addcmul(self.state[p]["mean"], self.state[p]["std"], e).to(p.dtype)
+            for p, e in zip(params, eps, strict=True)
+        }
+
+    def _posterior_noise(self, params: list[Tensor], count: int) -> list[Tensor]:
+        first, self.draws = self.draws, self.draws + count
+        return self._noise(params, [self._key(_SAMPLED, first + i) for i in range(count)])
+
+    def batched(
+        self,
+        model: nn.Module,
+        objective: Objective,
+        *,
+        chunk_size: int | None = None,
+        compile: bool | None = None,
+    ) -> BatchedStep:
+        """A step that evaluates all K networks in one pass: see :class:`bgd.optim.BatchedStep`.
+
+        >>> model = torch.nn.Linear(3, 2)
+        >>> optimizer = BGD(model.parameters())
+        >>> def objective(net, x, y):
+        ...     return torch.nn.functional.cross_entropy(net(x), y, reduction="sum")
+        >>> step = optimizer.batched(model, objective, compile=False)
+        >>> loss = step(torch.randn(8, 3), torch.randint(2, (8,)))
+        """
+        from bgd.optim.batched import BatchedStep
+
+        return BatchedStep(self, model, objective, chunk_size=chunk_size, compile=compile)
+
+    # --- saving and copying
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything a resumed run needs: posterior, groups, and the noise's seed and position.
+
+        Plain tensors, numbers and strings: ``torch.load(..., weights_only=True)`` reads it.
+        """
+        self._check_at_rest("state_dict()")
+        active = self._active()
+        self._adopt_mean(active)
+        return {**super().state_dict(), "bgd": self._position()}
+
+    @torch.no_grad()
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore what :meth:`state_dict` saved, on the parameters' devices, and set the weights to the mean."""
+        self._check_at_rest("load_state_dict()")
+        if "bgd" not in state_dict:
+            raise ValueError(f"not a state dict of BGD: it has the keys {sorted(state_dict)}, and 'bgd' is missing")
+        params = [p for group in self.param_groups for p in group["params"]]
+        saved = [state_dict["state"][i] for group in state_dict["param_groups"] for i in group["params"]]
+        for p, state in zip(params, saved, strict=False):
+            if state["mean"].shape != p.shape:
+                raise ValueError(
+                    f"the state dict has a posterior of shape {tuple(state['mean'].shape)} for "
+                    f"{self._name(p)} of shape {tuple(p.shape)}: is it of another model?"
+                )
+        super().load_state_dict({k: v for k, v in state_dict.items() if k != "bgd"})
+        for p, state in zip(params, saved, strict=True):
+            # The base class casts state to the weights' own type; the posterior is kept in at least float32.
+            own = {k: v.to(p.device, _posterior_dtype(p), copy=True) for k, v in state.items()}
+            self.state[p] = own
+            p.copy_(own["mean"])
+        self._place(state_dict["bgd"])
+
+    def _position(self) -> dict[str, Any]:
+        return {
+            "seed": self.seed,
+            "steps": self.steps,
+            "draws": self.draws,
+            "skipped_steps": self.skipped_steps,
+            "noise": self.noise,
+        }
+
+    def _place(self, position: dict[str, Any]) -> None:
+        _check_choice("noise", position["noise"], noises.KINDS)
+        for key in self._position():
+            setattr(self, key, position[key])
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._check_at_rest("copying or pickling")
+        own = {k: v for k, v in self.__dict__.items() if k in _OWN_SETTINGS}
+        return {**super().__getstate__(), **own}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._idle()
+
+    # --- checks
+
+    def _check_at_rest(self, what: str) -> None:
+        self._check_no_samples(what)
+        if self._inside_sampled:
+            raise RuntimeError(f"{what} inside sampled(): the weights are a draw, not the mean")
+
+    def _check_no_samples(self, what: str) -> None:
+        if self._pending is not None:
+            raise RuntimeError(f"{what} while samples of draw() are pending: finish with step(), or discard()")
+
+    def _check_batch_size(self, batch_size: int | None) -> None:
+        if batch_size is not None and batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        if self.reduction == "mean" and batch_size is None:
+            raise ValueError(
+                'reduction="mean" needs step(..., batch_size=len(x)): the update is defined for the summed loss'
+            )
+
+    def _name(self, p: Tensor) -> str:
+        for group in self.param_groups:
+            for i, member in enumerate(group["params"]):
+                if member is p:
+                    names = group.get("param_names")
+                    return f"{names[i]!r}" if names else f"a parameter of shape {tuple(p.shape)}"
+        return "a parameter"
+
+
+_Prior = dict[Tensor, tuple[Tensor, Tensor]]
+
+_OWN_SETTINGS = (
+    "mc_samples",
+    "reduction",
+    "antithetic",
+    "noise",
+    "implicit_iterations",
+    "implicit_tolerance",
+    "implicit_damping",
+    "nonfinite",
+    "seed",
+    "steps",
+    "draws",
+    "skipped_steps",
+)
+
+
+def _move(
+    means: list[Tensor],
+    stds: list[Tensor],
+    e_g: list[Tensor],
+    e_g_eps: list[Tensor],
+    lrs: Sequence[float | Tensor],
+    bounds: list[tuple[float | Tensor | None, float | Tensor | None]],
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """The rules on many tensors, one at a time: what is made for one can be freed before the next."""
+    for mean, std, g, g_eps, lr, (low, high) in zip(means, stds, e_g, e_g_eps, lrs, bounds, strict=True):
+        yield rules.update_mean(mean, std, g, lr), rules.update_std(std, g_eps, low, high)
+
+
+@cache
+def _move_compiled() -> Callable[..., list[tuple[Tensor, Tensor]]]:
+    return torch.compile(lambda *args: list(_move(*args)))
+
+
+def _posterior_dtype(p: Tensor) -> torch.dtype:
+    """Half precision cannot hold a posterior: its steps are smaller than the weights' rounding."""
+    return torch.promote_types(p.dtype, torch.float32)
+
+
+def _first_seed(seed: int | None, generator: torch.Generator | None) -> int:
+    if generator is not None:
+        return int(torch.randint(2**62, (), generator=generator, device=generator.device))
+    if seed is None:
+        return torch.initial_seed()
+    if not isinstance(seed, int) or seed < 0:
+        raise ValueError(f"seed must be a whole number from 0, got {seed!r}")
+    return seed
+
+
+def _resolve_std(std_init: StdInit, params: list[Tensor]) -> list[Tensor]:
+    """The initial std of each parameter as a tensor of its shape."""
+    values: Sequence[float | Tensor]
+    if callable(std_init) and not isinstance(std_init, Tensor):
+        values = [std_init(p) for p in params]
+    elif isinstance(std_init, Sequence):
+        if len(std_init) != len(params):
+            raise ValueError(f"std_init has {len(std_init)} tensors for {len(params)} parameters")
+        values = std_init
+    else:
+        values = [std_init] * len(params)
+    stds = []
+    for p, value in zip(params, values, strict=True):
+        if not p.is_floating_point():
+            raise TypeError(f"BGD needs floating-point parameters, got {p.dtype}")
+        try:
+            std = torch.as_tensor(value, device=p.device).to(_posterior_dtype(p))
+            stds.append(std.detach().expand(p.shape).clone())
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise ValueError(f"std_init {value!r} does not fit a parameter of shape {tuple(p.shape)}") from error
+    return stds
+
+
+def _check_std_init(group: dict[str, Any], std: Tensor) -> None:
+    low, high = rules.std_bounds(std.dtype)
+    if std.numel() and not bool(((std >= low) & (std <= high)).all()):
+        worst = std[~((std >= low) & (std <= high))][0].item()
+        raise ValueError(f"std_init must be positive and finite (from {low:.1e} to {high:.1e}), got {worst}")
+    for name, sign in (("std_min", 1), ("std_max", -1)):
+        bound = group[name]
+        if isinstance(bound, int | float) and std.numel() and bool((sign * (std - bound) < 0).any()):
+            raise ValueError(f"std_init {std.mean().item():g} lies outside {name}={bound}")
+
+
+def _check_group(group: dict[str, Any]) -> None:
+    lr = group["lr"]
+    if not bool(torch.as_tensor(lr) >= 0) or not bool(torch.as_tensor(lr).isfinite()):
+        raise ValueError(f"lr (the paper's eta) must be a finite number from 0, got {lr}")
+    low, high = group["std_min"], group["std_max"]
+    if low is not None and not (isinstance(low, int | float) and 0 < low < float("inf")):
+        raise ValueError(f"std_min must be None or a positive number, got {low!r}")
+    if high not in (None, "init") and not (isinstance(high, int | float) and 0 < high < float("inf")):
+        raise ValueError(f'std_max must be None, "init" or a positive number, got {high!r}')
+
+
+def _check_count(name: str, value: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
+
+
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")

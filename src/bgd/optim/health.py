@@ -1,0 +1,91 @@
+"""Notice a posterior that has collapsed, and say so once.
+
+With few samples or a large ``std_init`` the noise of E[g eps] can make some stds explode within a few steps; the
+sampled networks are then useless, their units die or overflow, and the loss stays at chance for ever. Or all stds
+vanish, and nothing can be learned any more. Neither shows in the loss of a single step.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+EXPLODED = 1e3
+"""A std this many times its initial value has exploded: healthy runs stay below 20."""
+VANISHED = 1e-3
+"""A std below this fraction of its initial value carries no uncertainty."""
+NEARLY_ALL = 0.99
+
+REMEDY = 'Pass std_max="init" to BGD (a cap at each weight\'s initial std), a smaller std_init, or more mc_samples.'
+
+
+class CollapseWarning(UserWarning):
+    """The posterior has collapsed: training goes on, but nothing more will be learned."""
+
+
+class Health(NamedTuple):
+    """What :func:`examine` found."""
+
+    largest: float
+    vanished: float
+    dead: float
+
+    @property
+    def complaint(self) -> str | None:
+        """What is wrong, as a sentence, or None.
+
+        >>> Health(largest=1.5, vanished=0.0, dead=0.1).complaint is None
+        True
+        """
+        if not self.largest <= EXPLODED:
+            return f"The std of some weights has exploded to {self.largest:.2g} times its initial value."
+        if self.vanished >= NEARLY_ALL:
+            return f"The std of {self.vanished:.1%} of the weights has vanished: nothing more can be learned."
+        if self.dead >= NEARLY_ALL:
+            return f"{self.dead:.1%} of the weights have a gradient of exactly 0: the sampled networks are dead."
+        return None
+
+
+@torch.no_grad()
+def examine(stds: list[Tensor], initial: list[float], e_g: list[Tensor]) -> Health:
+    """Measure a posterior: the largest growth of a std, and the fractions of vanished stds and dead weights.
+
+    >>> examine([torch.tensor([1.0, 2.0])], [1.0], [torch.tensor([0.0, 3.0])])
+    Health(largest=2.0, vanished=0.0, dead=0.5)
+    """
+    largest, vanished, dead, size = 0.0, 0, 0, 0
+    for std, scale, g in zip(stds, initial, e_g, strict=True):
+        if std.numel():
+            largest = max(largest, float(std.amax()) / scale)
+            vanished += int((std < VANISHED * scale).sum())
+            dead += int((g == 0).sum())
+            size += std.numel()
+    return Health(largest, vanished / max(size, 1), dead / max(size, 1))
+
+
+class CollapseWatch:
+    """Looks at every one of the first hundred steps, where most collapses happen, then at every hundredth."""
+
+    def __init__(self) -> None:
+        self.warned = False
+
+    def due(self, step: int) -> bool:
+        """Whether this step is to be looked at.
+
+        >>> [CollapseWatch().due(step) for step in (1, 99, 101, 200)]
+        [True, True, False, True]
+        """
+        return not self.warned and (step <= 100 or step % 100 == 0)
+
+    def look(self, health: Health, step: int) -> None:
+        """Warn, once, where something is wrong."""
+        if health.complaint is not None:
+            self.warned = True
+            warnings.warn(
+                f"BGD's posterior has collapsed by step {step}. {health.complaint} {REMEDY}",
+                CollapseWarning,
+                stacklevel=5,
+            )
