@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from bgd._version import __version__
+from bgd.cli import data
 from bgd.cli.scenarios import scenarios
 from bgd.errors import BGDError
 
@@ -40,6 +41,7 @@ def _root(
     del version  # handled by its callback, before any command runs
 
 
+app.add_typer(data.app, name="data")
 app.command(name="scenarios")(scenarios)
 
 
@@ -54,7 +56,5 @@ def main(args: list[str] | None = None) -> None:
         app(args=args, prog_name="bgd")
     except BGDError as error:
         # soft_wrap: one line stays one line for scripts; markup off: a path may hold square brackets
-        Console(stderr=True).print(
-            f"bgd: {error}", style="red", markup=False, highlight=False, soft_wrap=True
-        )
+        Console(stderr=True).print(f"bgd: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)

@@ -89,7 +89,7 @@ def load(name: str | Path = "digits", data: str | Path | None = None) -> DataSet
     train, test = got.edition.decode(got.contents)
     notes = [got.edition.note]
     if not got.published:
-        notes.append(f"not the published files, but {len(train):,} + {len(test):,} images from {got.origin}")
+        notes.append(f"not the published files, but {len(train):,} + {len(test):,} images that a SHA256SUMS lists")
     return DataSet(published.name, train, test, published.classes, "; ".join(filter(None, notes)))
 
 

@@ -48,15 +48,15 @@ class Checked:
 
 @dataclass(frozen=True)
 class Place:
-    """Where all files of an edition lie: a path for each, or one archive for all."""
+    """Where files of an edition lie: a path for each, or one archive for all."""
 
     edition: Edition
     paths: Mapping[str, Path]
     archive: Path | None = None
 
 
-def places(published: Published, root: Path) -> Iterator[Place]:
-    """Find the places under ``root`` that hold every file of an edition, the preferred edition first."""
+def places(published: Published, root: Path, complete: bool = True) -> Iterator[Place]:
+    """Find the places under ``root`` that hold every file (or any) of an edition, preferred editions first."""
     for edition in published.editions:
         for folder in published.folders:
             base = root / folder
@@ -65,7 +65,7 @@ def places(published: Published, root: Path) -> Iterator[Place]:
             looked += [base / edition.folder] if edition.folder else []
             for where in looked:
                 paths = {file.name: path for file in edition.files if (path := spelled(where, file.name))}
-                if len(paths) == len(edition.files):
+                if len(paths) == len(edition.files) or (paths and not complete):
                     yield Place(edition, paths)
             if edition.archive and (archive := base / edition.archive).is_file():
                 yield Place(edition, {file.name: archive for file in edition.files}, archive)
@@ -81,7 +81,8 @@ def spelled(folder: Path, name: str) -> Path | None:
 def check(place: Place, root: Path) -> list[Checked]:
     """Read and check every file at a place; ``root`` bounds the search for a ``SHA256SUMS``."""
     if place.archive is None:
-        return [check_file(file, place.paths[file.name], root) for file in place.edition.files]
+        found = [file for file in place.edition.files if file.name in place.paths]
+        return [check_file(file, place.paths[file.name], root) for file in found]
     try:
         raw = place.archive.read_bytes()
         members = unpack(place.edition, raw)
@@ -133,11 +134,7 @@ def _judge(file: File, path: Path, raw: bytes, content: Content, root: Path) -> 
         return Checked(file, path, Status.PUBLISHED, content)
     sums, vouched = _vouched(path, root)
     if vouched is None:
-        known = (
-            f"not the published file (md5 {md5}, published {file.md5})"
-            if file.md5
-            else "no hash is published"
-        )
+        known = f"not the published file (md5 {md5}, published {file.md5})" if file.md5 else "no hash is published"
         way = f"To use it as it is, vouch for it: cd '{path.parent}' && sha256sum '{path.name}' >> SHA256SUMS"
         return Checked(file, path, Status.UNKNOWN, content, f"{content.where}: {known}. {way}")
     sha256 = hashlib.sha256(raw).hexdigest()

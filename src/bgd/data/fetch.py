@@ -59,9 +59,7 @@ def fetch(published: Published, home: Path, tried: list[str]) -> str | None:
             continue
         have = _kept(edition, home)
         try:
-            for files in (
-                _from_mirror(edition, source, home, have) if isinstance(source, str) else _opened(source)
-            ):
+            for files in _from_mirror(edition, source, home, have) if isinstance(source, str) else _opened(source):
                 if problem := _wrong(edition, files):
                     raise Unavailable(f"{source if isinstance(source, str) else source.name}: {problem}")
                 for name in files.keys() - have:

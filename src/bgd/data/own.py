@@ -23,9 +23,9 @@ def from_npz(folder: str | Path, name: str | None = None) -> DataSet:
 
     Either ``train.npz`` and ``test.npz``, each with ``images`` (or ``x``) and ``labels`` (or ``y``), or one
     file with ``x_train``, ``y_train``, ``x_test``, ``y_test``. Images are (N, H, W), (N, C, H, W),
-    (N, H, W, C) with 1 or 3 channels, or (N, D) for plain features, which become (N, 1, 1, D); integers of 0 to
-    255, or floats. Names of the classes may stand in an array ``classes``; else they are numbers. Nothing in
-    the files is unpickled.
+    (N, H, W, C) with 1 or 3 channels, or (N, D) for plain features, which become (N, 1, 1, D); integers of 0
+    to 255, or floats. Names of the classes may stand in an array ``classes``; else they are numbers. Nothing is
+    unpickled.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -55,9 +55,7 @@ def from_npz(folder: str | Path, name: str | None = None) -> DataSet:
     elif len(single) == 1:
         both = _arrays(single[0])
         parts = [
-            _part(
-                f"{single[0]} ({w})", _pick(single[0], both, (f"x_{w}",)), _pick(single[0], both, (f"y_{w}",))
-            )
+            _part(f"{single[0]} ({w})", _pick(single[0], both, (f"x_{w}",)), _pick(single[0], both, (f"y_{w}",)))
             for w in ("train", "test")
         ]
         classes = both.get("classes")
@@ -165,9 +163,7 @@ def _from_items(where: str, items: Dataset[Any]) -> Part:
         except (TypeError, ValueError, RuntimeError) as error:
             raise DataError(f"{where}: item {index} is not an (image, label) pair: {error}") from error
         if images[-1].shape != images[0].shape:
-            raise DataError(
-                f"{where}: item {index} has shape {images[-1].shape}, but item 0 {images[0].shape}"
-            )
+            raise DataError(f"{where}: item {index} has shape {images[-1].shape}, but item 0 {images[0].shape}")
     if not images:
         raise DataError(f"{where}: is empty")
     return _part(where, np.stack(images), np.asarray(labels, np.int64))

@@ -41,9 +41,7 @@ def from_package(package: Package) -> dict[str, bytes]:
                 archive = _deb_contents(next(Path(folder).glob("*.deb")))
             return package.rebuild(read_members(archive, package.members))
         except subprocess.CalledProcessError as error:
-            said = error.stderr.decode(errors="replace").strip().splitlines() or [
-                f"exit code {error.returncode}"
-            ]
+            said = error.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {error.returncode}"]
             raise Unavailable(f"{source}: {said[-1]}") from error
         except subprocess.TimeoutExpired as error:
             raise Unavailable(f"{source}: no answer within {_LIMIT:.0f} seconds") from error

@@ -88,6 +88,7 @@ class Published:
 
     name: str
     about: str
+    images: str
     classes: tuple[str, ...]
     editions: tuple[Edition, ...]
     folders: tuple[str, ...]

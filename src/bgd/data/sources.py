@@ -120,13 +120,11 @@ def _obtained(place: Place, checked: list[Checked], origin: str) -> Obtained:
 def _nowhere(published: Published, folder: Path | None, cache: Path, tried: list[str]) -> str:
     """Say exactly which file to put where."""
     name = published.folders[0]
-    # the last edition is the one that asks for the fewest files
-    edition = published.editions[-1] if name == "notmnist" else published.editions[0]
+    # the first edition whose files can be checked
+    edition = next(e for e in published.editions if all(file.md5 for file in e.files))
     lines = [f"{published.name}: no source has it. Put these files"]
     lines += [f"  {file.name}{edition.suffix}  (unpacked md5 {file.md5})" for file in edition.files]
     lines += [f"or the archive {edition.archive} that holds them"] if edition.archive else []
     lines += [f"into {cache / name}"]
-    lines += [
-        f"or into {folder / name}" if folder else f"or into DIR/{name}, and name DIR with BGD_DATA or --data"
-    ]
+    lines += [f"or into {folder / name}" if folder else f"or into DIR/{name}, and name DIR with BGD_DATA or --data"]
     return "\n".join([*lines, "Tried:", *(f"  {line}" for line in tried)])

@@ -36,9 +36,7 @@ class Part:
             raise DataError(f"{len(images)} images but {len(labels)} labels")
         if images.is_floating_point() and not (finite := images.isfinite().flatten(1).all(1)).all():
             bad = (~finite).nonzero().flatten()
-            raise DataError(
-                f"{len(bad)} images hold NaN or infinite pixels, the first at index {int(bad[0])}"
-            )
+            raise DataError(f"{len(bad)} images hold NaN or infinite pixels, the first at index {int(bad[0])}")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -74,14 +72,11 @@ class DataSet:
             low, high = int(part.labels.min()), int(part.labels.max())
             if low < 0 or high >= count:
                 raise DataError(
-                    f"{self.name}: {which} labels run from {low} to {high}, but {classes}: "
-                    f"labels must be {allowed}"
+                    f"{self.name}: {which} labels run from {low} to {high}, but {classes}: labels must be {allowed}"
                 )
         train, test = self.train.images, self.test.images
         if train.shape[1:] != test.shape[1:] or train.dtype != test.dtype:
-            raise DataError(
-                f"{self.name}: train images are {_describe(train)} but test images are {_describe(test)}"
-            )
+            raise DataError(f"{self.name}: train images are {_describe(train)} but test images are {_describe(test)}")
 
 
 def cut(part: Part, every: int = 5) -> tuple[Part, Part]:

@@ -1,0 +1,150 @@
+"""``bgd data``: which data sets there are, fetch them, check their files, look at samples."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import bgd.data
+from bgd.data import checks, digits, sources
+from bgd.data.show import save_grid
+from bgd.data.types import DataError
+
+app = typer.Typer(help="Data sets: list, fetch, verify, show.", no_args_is_help=True)
+
+Folder = Annotated[
+    Path | None,
+    typer.Option("--data", help="A folder to look in first; else BGD_DATA.", show_default=False),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Names = Annotated[list[str] | None, typer.Argument(help="Names of data sets.", show_default=False)]
+
+
+@app.command("list")
+def list_(data: Folder = None, as_json: Json = False) -> None:
+    """List the data sets, and where each is at hand."""
+    found = bgd.data.available(data)
+    rows = [_row("digits", digits.ABOUT, digits.IMAGES, "BSD", found)]
+    rows += [_row(i.name, i.about, i.images, i.licence, found) for i in bgd.data.PUBLISHED.values()]
+    rows += [_row(name, "arrays of your own", "", "", found) for name in found if name not in bgd.data.names()]
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    table = _table("name", "what", "train + test", "at hand", "licence")
+    roots = {str(sources.data_folder(data)): "folder", str(sources.cache_folder()): "cache"}
+    for row in rows:
+        where = row["at_hand"] or "no"
+        table.add_row(row["name"], row["about"], row["images"], roots.get(where, where), row["licence"])
+    Console().print(table)
+    print()
+    for root, kind in roots.items():
+        print(f"{kind}: {root if root != 'None' else 'none named; use --data or BGD_DATA'}")
+    print("What is not at hand is fetched when it is first used, or by: bgd data fetch NAME")
+
+
+def _row(name: str, about: str, images: str, licence: str, found: dict[str, str]) -> dict[str, str | None]:
+    return {"name": name, "about": about, "images": images, "licence": licence, "at_hand": found.get(name)}
+
+
+@app.command()
+def fetch(
+    names: Names = None,
+    everything: Annotated[bool, typer.Option("--all", help="Fetch every data set.")] = False,
+    data: Folder = None,
+    as_json: Json = False,
+) -> None:
+    """Bring data sets to this machine: into the cache, unless a folder that you name has them.
+
+    Exit code 1 if any of them could not be had; the others are fetched all the same.
+    """
+    wanted = list(bgd.data.names()) if everything else names
+    if not wanted:
+        raise DataError(f"name a data set, or --all; there are {', '.join(bgd.data.names())}")
+    results: list[dict[str, Any]] = []
+    for name in wanted:
+        try:
+            results.append({"name": name, "from": _fetch(name, data), "error": None})
+        except DataError as error:
+            results.append({"name": name, "from": None, "error": str(error)})
+        if not as_json and results[-1]["from"]:
+            print(f"{name}: here, checked ({results[-1]['from']})")
+    if as_json:
+        print(json.dumps(results, indent=2))
+    if errors := [result["error"] for result in results if result["error"]]:
+        raise DataError("\n".join(errors))
+
+
+def _fetch(name: str, data: Path | None) -> str:
+    published = bgd.data.PUBLISHED.get(name)
+    if published is not None:
+        return sources.obtain(published, data).origin
+    bgd.data.load(name, data)  # says what was meant if there is no such data set
+    return bgd.data.available(data)[name]
+
+
+@app.command()
+def verify(names: Names = None, data: Folder = None, as_json: Json = False) -> None:
+    """Check every file found, in the folder that you name and in the cache, against its published hash.
+
+    Exit code 1 if a file is damaged or unknown, or if a data set that you name is not here at all.
+    """
+    rows: dict[str, dict[str, str]] = {}
+    for name in names or bgd.data.PUBLISHED:
+        if name not in bgd.data.PUBLISHED:
+            bgd.data.load(name, data)  # says what was meant; what is embedded or one's own has no published hash
+            continue
+        found = _verify(name, data)
+        for row in found:
+            rows.setdefault(row["file"], row)  # the labellings of cifar100 share their files
+        if names and not found:
+            rows[name] = {"name": name, "file": "", "status": "missing", "problem": f"{name}: no files found"}
+    if as_json:
+        print(json.dumps(list(rows.values()), indent=2))
+    elif not rows:
+        print("no files of published data sets found: bgd data fetch NAME")
+    else:
+        table = _table("name", "file", "status")
+        for row in rows.values():
+            style = {"published": "green", "listed": "yellow"}.get(row["status"], "red")
+            table.add_row(row["name"], row["file"], f"[{style}]{row['status']}[/]")
+        Console().print(table)
+    if problems := dict.fromkeys(row["problem"] for row in rows.values() if row["problem"]):
+        raise DataError("\n".join(problems))
+
+
+def _verify(name: str, data: Path | None) -> list[dict[str, str]]:
+    rows = []
+    for root in (sources.data_folder(data), sources.cache_folder()):
+        for place in checks.places(bgd.data.PUBLISHED[name], root, complete=False) if root else ():
+            for item in checks.check(place, root or Path()):
+                file = f"{item.path}:{item.file.name}" if place.archive else str(item.path)
+                rows.append({"name": name, "file": file, "status": str(item.status), "problem": item.problem})
+    return rows
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="Name of a data set, or a folder of .npz arrays.")],
+    out: Annotated[Path | None, typer.Option(help="The PNG file to write.", show_default="NAME.png here")] = None,
+    per_class: Annotated[int, typer.Option(help="Samples of each class.", min=1, max=100)] = 10,
+    seed: Annotated[int, typer.Option(help="Which samples.")] = 0,
+    part: Annotated[str, typer.Option(help="train or test.")] = "train",
+    data: Folder = None,
+) -> None:
+    """Write a picture of samples of every class, and print its path."""
+    data_set = bgd.data.load(name, data)
+    if data_set.note:
+        Console(stderr=True).print(f"{data_set.name}: {data_set.note}", highlight=False, soft_wrap=True)
+    print(save_grid(data_set, out or Path(f"{data_set.name}.png"), per_class, seed, part))
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
