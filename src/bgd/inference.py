@@ -22,7 +22,8 @@ def entropy(probs: Tensor) -> Tensor:
     >>> entropy(torch.tensor([[0.5, 0.5], [1.0, 0.0]]))
     tensor([0.6931, 0.0000])
     """
-    return torch.special.entr(probs).sum(-1)
+    terms: Tensor = torch.special.entr(probs)
+    return terms.sum(-1)
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ def _predict_batch(
 
 
 def _sampled_weights(model: nn.Module, optimizer: BGD, samples: int) -> list[dict[str, Tensor]]:
-    names = {p: name for name, p in model.named_parameters()}
+    names: dict[Tensor, str] = {p: name for name, p in model.named_parameters()}
     drawn = optimizer.sample_weights(samples)
     named = {names[p]: stacked for p, stacked in drawn.items() if p in names}
     if not named:

@@ -36,7 +36,7 @@ def labels_trick(
 
     Cross-entropy runs on masked logits, with shapes that do not depend on the labels: it can be mapped (``vmap``) and
     compiled. Any other criterion is handed the columns of S only, with labels renumbered to match; it sees an ordinary
-    problem of \\|S\\| classes.
+    problem with as many classes as S has labels.
 
     Args:
         logits: (N, outputs).
@@ -46,14 +46,14 @@ def labels_trick(
         **settings: handed to the criterion: ``reduction="sum"``, ``weight``, ``label_smoothing``, ...
 
     Example:
-        >>> logits = torch.zeros(2, 10, requires_grad=True)
-        >>> loss = labels_trick(logits, torch.tensor([3, 4]), reduction="sum")
+        >>> loss = labels_trick(torch.zeros(2, 10), torch.tensor([3, 4]), reduction="sum")
         >>> round(float(loss / 2), 4)  # log 2: two heads, not ten
         0.6931
     """
     if logits.dim() != 2 or labels.dim() != 1 or len(logits) != len(labels):
         raise ValueError(
-            f"labels_trick needs logits (N, outputs) and labels (N,), got {tuple(logits.shape)} and {tuple(labels.shape)}"
+            "labels_trick needs logits (N, outputs) and labels (N,), "
+            f"got shapes {tuple(logits.shape)} and {tuple(labels.shape)}"
         )
     if len(labels) == 0:
         return logits.sum() * 0.0
@@ -62,9 +62,10 @@ def labels_trick(
     if criterion is F.cross_entropy:
         settings = {**settings, "ignore_index": ignore_index}
     if criterion is F.cross_entropy and not settings.get("label_smoothing"):
-        absent = ~labels_present(labels, outputs)
+        present = labels_present(labels, outputs)
+        absent = ~present & present.any()  # where every label is ignored, there is nothing to mask against
         return criterion(logits.masked_fill(absent, -torch.inf), labels, **settings)
-    heads = torch.unique(labels[labels != ignore_index])  # type: ignore[no-untyped-call]
+    heads = torch.unique(labels[labels != ignore_index])
     if settings.get("weight") is not None:
         settings = {**settings, "weight": settings["weight"][heads]}
     renumbered = torch.where(labels == ignore_index, labels, torch.searchsorted(heads, labels))

@@ -517,7 +517,7 @@ class BGD(Optimizer):
 
     @torch.no_grad()
     def sample_weights(self, count: int) -> dict[Tensor, Tensor]:
-        """``count`` draws from the posterior as tensors: for each parameter one of shape (count, \\*p.shape).
+        """``count`` draws from the posterior as tensors: stacked along the first dimension, per parameter.
 
         They are the networks that as many uses of :meth:`sampled` would show; the weights of the model stay untouched.
 
