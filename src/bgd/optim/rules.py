@@ -34,11 +34,12 @@ def std_bounds(dtype: torch.dtype) -> tuple[float, float]:
     of the posterior.
 
     >>> low, high = std_bounds(torch.float32)
-    >>> low < 1.1e-19 and high > 1.8e19
+    >>> low == 2.0**-62 and high == 2.0**63
     True
     """
     info = torch.finfo(dtype)
-    return math.sqrt(info.tiny) * (1 + 1e-6), math.sqrt(info.max) * (1 - 1e-6)
+    # Powers of two, which every format holds exactly, one binary order inside the limits.
+    return 2.0 ** (round(math.log2(info.tiny) / 2) + 1), 2.0 ** (round(math.log2(info.max) / 2) - 1)
 
 
 def update_mean(mean: Tensor, std: Tensor, e_g: Tensor, lr: float | Tensor = 1.0) -> Tensor:
