@@ -17,7 +17,8 @@ TIMEOUT = (10.0, 30.0)
 """Seconds to wait for a connection, and for the next bytes."""
 STALLS = 3
 """Give up after so many attempts in a row that brought nothing new."""
-_CHUNK = 1 << 17
+_CHUNK = 1 << 14
+"""Small, since a chunk that a stall interrupts is lost."""
 
 
 class Unavailable(Exception):
