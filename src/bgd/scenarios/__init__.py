@@ -1,1 +1,62 @@
-"""What a learner is told, how tasks are cut, and the streams that deliver them."""
+"""What a learner is told, how tasks are cut, and the streams that deliver them.
+
+The four questions give a ``Scenario`` (``ask``, ``scenario``); a data set is prepared (``pad``, ``subset``,
+``to_shape``, ``limit``) and cut into tasks (``split``, ``permute``, ``rotate``, ``mix``); a stream shows them over
+time (``Discrete``, ``Continuous``, ``Drifting``, ``Joint``) and hands a learner one ``Batch`` at a time.
+"""
+
+from bgd.data.types import DataSet, Part
+from bgd.scenarios.continuous import Continuous
+from bgd.scenarios.cuts import mix, permute, rotate, split
+from bgd.scenarios.discrete import Discrete, Joint
+from bgd.scenarios.drifting import Drift, Drifting, blending, rotating
+from bgd.scenarios.errors import ScenarioError
+from bgd.scenarios.heads import Heads, separate_heads, shared_heads
+from bgd.scenarios.knowledge import Knowledge
+from bgd.scenarios.pixels import PADDED_MNIST, UNIT, Normalise, own_statistics
+from bgd.scenarios.prepare import limit, pad, subset, to_shape
+from bgd.scenarios.streams import Stream
+from bgd.scenarios.tasks import Samples, Task, TaskSet, in_batches
+from bgd.scenarios.tree import QUESTIONS, SCENARIOS, TREE, ask, scenario
+from bgd.scenarios.types import Batch, Scenario
+
+__all__ = [
+    "PADDED_MNIST",
+    "QUESTIONS",
+    "SCENARIOS",
+    "TREE",
+    "UNIT",
+    "Batch",
+    "Continuous",
+    "DataSet",
+    "Discrete",
+    "Drift",
+    "Drifting",
+    "Heads",
+    "Joint",
+    "Knowledge",
+    "Normalise",
+    "Part",
+    "Samples",
+    "Scenario",
+    "ScenarioError",
+    "Stream",
+    "Task",
+    "TaskSet",
+    "ask",
+    "blending",
+    "in_batches",
+    "limit",
+    "mix",
+    "own_statistics",
+    "pad",
+    "permute",
+    "rotate",
+    "rotating",
+    "scenario",
+    "separate_heads",
+    "shared_heads",
+    "split",
+    "subset",
+    "to_shape",
+]

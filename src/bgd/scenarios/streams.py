@@ -1,0 +1,154 @@
+"""Streams: the order in which the world shows itself, one batch at a time.
+
+A stream is the director's object: it knows the tasks, the switches and the future. A learner is handed none of it,
+only the ``Batch`` that ``stream.batch(i)`` makes, which holds what the scenario reveals and owns its memory.
+
+Every batch is a pure function of (seed, iteration): a stream can be entered anywhere, and reading it twice gives the
+same bytes. No worker processes, no global generator, and no memory that grows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bgd.scenarios.draws import Use, words
+from bgd.scenarios.errors import ScenarioError
+from bgd.scenarios.knowledge import Knowledge
+from bgd.scenarios.memory import Remembered
+from bgd.scenarios.pixels import Pixels, Rows
+from bgd.scenarios.tasks import TaskSet, in_batches
+from bgd.scenarios.types import Batch, Scenario
+
+MEMORY = 256 * 2**20  # bytes of changed images that a stream may remember
+
+
+class Stream(ABC):
+    """What all streams share: batches by iteration, and what the director may ask.
+
+    Args:
+        tasks: in order of appearance.
+        scenario: decides what a batch reveals.
+        batch_size: samples of a batch.
+        seed: of everything that is drawn.
+        memory: bytes that may be spent to remember changed (permuted, rotated) images; 0 for none.
+
+    Attributes:
+        stages: iterations after which a task has been learnt: where a row of the accuracy matrix is measured.
+    """
+
+    sharp: ClassVar[bool | None] = None  # whether tasks begin and end at once; None where that has no meaning
+    stages: tuple[int, ...]
+
+    def __init__(
+        self,
+        tasks: TaskSet,
+        scenario: Scenario,
+        *,
+        batch_size: int = 128,
+        seed: int = 0,
+        memory: int = MEMORY,
+    ) -> None:
+        if batch_size < 1:
+            raise ScenarioError(f"batch_size={batch_size} is out of range: give 1 or more")
+        if self.sharp is not None and self.sharp != scenario.boundaries:
+            what, other = ("sharp", "no") if self.sharp else ("no", "sharp")
+            raise ScenarioError(
+                f"{type(self).__name__} has {what} boundaries between tasks, but scenario {scenario.name!r} has "
+                f"{other} ones: choose another stream or scenario"
+            )
+        if len(tasks) > 1 and tasks.heads.shared != scenario.shared_head:
+            raise ScenarioError(
+                f"scenario {scenario.name!r} has shared_head={scenario.shared_head}, but the tasks were cut with "
+                f"shared_head={tasks.heads.shared}: cut them with shared_head={scenario.shared_head}"
+            )
+        words(seed, Use.BATCH, (0, 0), 0)  # a seed out of range is said here, not at the first batch
+        self.tasks = tasks
+        self.scenario = scenario
+        self.batch_size = batch_size
+        self.seed = seed
+        self._remembered = Remembered(memory)
+        self._alike = len({(task.train.normalise, task.train.images.dtype) for task in tasks}) == 1
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of iterations."""
+
+    @abstractmethod
+    def draw(self, iteration: int) -> tuple[int | NDArray[np.intp], Rows]:
+        """The director's view of a batch: the task, or each sample's task; and which of its samples."""
+
+    @abstractmethod
+    def expected(self, iterations: Sequence[int] | NDArray[np.intp]) -> NDArray[np.float64]:
+        """The distribution over tasks at these iterations, (n, T)."""
+
+    def batch(self, iteration: int) -> Batch:
+        """What a learner is handed at an iteration."""
+        task, where = self.draw(self._checked(iteration))
+        if isinstance(task, np.ndarray):
+            x, y = self._mixed(task, where)
+            told: int | Tensor = torch.from_numpy(task.astype(np.int64))
+        else:
+            samples = self.tasks[task].train
+            x, y, told = samples.x(self._pixels(task, where)), samples.y(where), task
+        return Batch(x, y, told if self.scenario.reveals >= Knowledge.TASK_ID else None)
+
+    def __getitem__(self, iteration: int) -> Batch:
+        return self.batch(iteration)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return map(self.batch, range(len(self)))
+
+    def tells_end(self, iteration: int) -> bool:
+        """Whether a learner is told, after this iteration, that a task has ended."""
+        return self.scenario.reveals >= Knowledge.BOUNDARIES and self._checked(iteration) + 1 in self.stages
+
+    def drawn(self, iterations: Sequence[int] | NDArray[np.intp]) -> NDArray[np.float64]:
+        """The shares of the tasks in the batches at these iterations, (n, T)."""
+        shares = np.zeros((len(iterations), len(self.tasks)))
+        for row, i in zip(shares, iterations, strict=True):
+            task, where = self.draw(self._checked(i))
+            row += np.bincount(np.broadcast_to(task, where.shape), minlength=len(row)) / len(where)
+        return shares
+
+    def test_batches(self, task: int, size: int = 2048) -> Iterator[Batch]:
+        """A task's test samples in large batches, with the task's number only where testing reveals it."""
+        return in_batches(self.tasks[task].test, size, task if self.scenario.task_in_testing else None)
+
+    def train_batches(self, task: int, size: int = 2048) -> Iterator[Batch]:
+        """A task's training samples once more, in order: for methods that look back when a task has ended."""
+        told = task if self.scenario.reveals >= Knowledge.TASK_ID else None
+        return in_batches(self.tasks[task].train, size, told)
+
+    def _checked(self, iteration: int) -> int:
+        if not 0 <= iteration < len(self):
+            raise IndexError(f"iteration {iteration} is out of range: this stream has {len(self)}, from 0")
+        return iteration
+
+    def _pixels(self, task: int, where: Rows) -> Pixels:
+        samples = self.tasks[task].train
+        return samples.pixels(where) if samples.change is None else self._remembered.pixels(task, samples, where)
+
+    def _mixed(self, task: NDArray[np.intp], where: Rows) -> tuple[Tensor, Tensor]:
+        """Samples of several tasks in the order drawn, so that their order tells nothing of the tasks."""
+        y = np.empty(len(where), dtype=np.int64)
+        groups = [(t, np.flatnonzero(task == t)) for t in np.flatnonzero(np.bincount(task)).tolist()]
+        for t, at in groups:
+            y[at] = self.tasks[t].train.outputs.take(where.take(at))
+        parts = [(at, self._pixels(t, where.take(at))) for t, at in groups]
+        if self._alike:  # the usual case, and faster: normalise once
+            pixels = np.empty((len(where), parts[0][1].shape[1]), dtype=parts[0][1].dtype)
+            for at, part in parts:
+                pixels[at] = part
+            x = self.tasks[0].train.x(pixels)
+        else:
+            x = torch.empty(len(where), *self.tasks.shape)
+            for (t, at), (_, part) in zip(groups, parts, strict=True):
+                x[torch.from_numpy(at)] = self.tasks[t].train.x(part)
+        return x, torch.from_numpy(y)
