@@ -160,7 +160,7 @@ def test_broken_off_for_good_is_resumed_by_the_next_fetch(serve, monkeypatch, ca
     server = serve(FILES)
     server.behaviours[IMAGES] = ["cut", "failing"]
     mirrors(monkeypatch, server)
-    with pytest.raises(DataError, match="500"):
+    with pytest.raises(DataError, match=r"500"):
         obtain(TINY)
     assert [path for path in cache.rglob("*ubyte") if ".partial" not in path.parts] == []
     server.behaviours[IMAGES] = ["plain"]
@@ -197,7 +197,7 @@ def test_offline_asks_no_server(serve, monkeypatch, cache):
     server = serve(FILES)
     mirrors(monkeypatch, server)
     monkeypatch.setenv("BGD_OFFLINE", "1")
-    with pytest.raises(DataError, match="BGD_OFFLINE"):
+    with pytest.raises(DataError, match=r"BGD_OFFLINE"):
         obtain(TINY)
     assert server.requests == []
     assert not cache.exists()
@@ -219,7 +219,7 @@ def test_without_any_source_the_error_says_which_file_to_put_where(cache, tmp_pa
 def test_cache_that_cannot_be_written_is_named(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("BGD_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(DataError, match="name another folder with BGD_CACHE"):
+    with pytest.raises(DataError, match=r"name another folder with BGD_CACHE"):
         obtain(TINY)
 
 

