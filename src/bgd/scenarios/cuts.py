@@ -52,6 +52,7 @@ def split(
     groups = _equal_groups(data, groups) if isinstance(groups, int) else [tuple(g) for g in groups]
     if not groups:
         raise ScenarioError("split: no groups at all: give the classes of at least one task")
+    places = [label_map(data, group) for group in groups]
     if shared_head:
         heads = shared_heads(len(groups), max(map(len, groups)))
     else:
@@ -60,7 +61,7 @@ def split(
     normalise = resolve(normalise, data.train)
 
     def samples(part: Part, which: str, t: int) -> Samples:
-        place = label_map(data, groups[t])[part.labels]
+        place = places[t][part.labels]
         rows = (place >= 0).nonzero().flatten()
         need_samples(data, which, place[rows], groups[t])
         return Samples(part.images, place[rows] + heads.tasks[t][0], rows.numpy(), None, normalise)

@@ -113,7 +113,7 @@ class Normalise:
     def __call__(self, pixels: Pixels, shape: tuple[int, int, int]) -> Tensor:
         """A float32 batch (n, C, H, W) in memory of its own. ``pixels`` of type float are used up."""
         unit = 255.0 if pixels.dtype == np.uint8 else 1.0
-        x = torch.from_numpy(pixels).float().view(-1, *shape)
+        x = torch.from_numpy(pixels.reshape(-1, *shape)).float()
         scale, shift = [1 / (unit * s) for s in self.std], [-m / s for m, s in zip(self.mean, self.std, strict=True)]
         if len(scale) == 1:
             return torch.add(torch.tensor(shift[0]), x, alpha=scale[0], out=x)

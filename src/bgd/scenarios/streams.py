@@ -107,7 +107,8 @@ class Stream(ABC):
 
     def tells_end(self, iteration: int) -> bool:
         """Whether a learner is told, after this iteration, that a task has ended."""
-        return self.scenario.reveals >= Knowledge.BOUNDARIES and self._checked(iteration) + 1 in self.stages
+        ends = self._checked(iteration) + 1 in self.stages
+        return ends and self.scenario.reveals >= Knowledge.BOUNDARIES
 
     def drawn(self, iterations: Sequence[int] | NDArray[np.intp]) -> NDArray[np.float64]:
         """The shares of the tasks in the batches at these iterations, (n, T)."""

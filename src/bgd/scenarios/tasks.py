@@ -142,7 +142,7 @@ class TaskSet:
 def in_batches(samples: Samples, size: int, task: int | None = None) -> Iterator[Batch]:
     """All samples once, in order; for evaluation in large batches.
 
-    A plain function of one part: whoever is handed the iterator can reach that part and no other.
+    A plain function of one part: an iterator that is handed on holds no stream and no other task.
 
     >>> samples = Samples(torch.zeros(5, 1, 2, 2, dtype=torch.uint8), torch.arange(5))
     >>> [len(batch.y) for batch in in_batches(samples, size=2)]
