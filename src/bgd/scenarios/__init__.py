@@ -14,6 +14,7 @@ from bgd.scenarios.errors import ScenarioError
 from bgd.scenarios.heads import Heads, separate_heads, shared_heads
 from bgd.scenarios.knowledge import Knowledge
 from bgd.scenarios.pixels import PADDED_MNIST, UNIT, Normalise, own_statistics
+from bgd.scenarios.plot import plot_schedule
 from bgd.scenarios.prepare import limit, pad, subset, to_shape
 from bgd.scenarios.streams import Stream
 from bgd.scenarios.tasks import Samples, Task, TaskSet, in_batches
@@ -51,6 +52,7 @@ __all__ = [
     "own_statistics",
     "pad",
     "permute",
+    "plot_schedule",
     "rotate",
     "rotating",
     "scenario",

@@ -174,6 +174,10 @@ class Drifting(Stream):
         place = np.asarray(iterations)[:, None] / max(self.iterations - 1, 1) * (len(self.tasks) - 1)
         return np.asarray(np.clip(1 - np.abs(place - np.arange(len(self.tasks))), 0, 1))
 
+    def drawn(self, iterations: Sequence[int] | NDArray[np.intp]) -> NDArray[np.float64]:
+        """The same as expected: where the world is leaves nothing to chance."""
+        return self.expected(iterations)
+
     def _draw_block(self, block: int) -> Rows:
         raw = words(self.seed, Use.BATCH, (block, 0), BLOCK * self.batch_size)
         return below(raw, len(self.tasks[0].train)).reshape(BLOCK, self.batch_size)
