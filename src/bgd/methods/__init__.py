@@ -1,1 +1,187 @@
-"""Learners: one method per file, named as the paper names it."""
+"""Learners: one method per file, named as the paper names it.
+
+>>> import torch
+>>> from bgd.scenarios.heads import Heads
+>>> from bgd.scenarios.knowledge import Knowledge
+>>> from bgd.scenarios.types import Scenario
+>>> domain = Scenario("domain", Knowledge.TASK_ID, task_in_testing=False, shared_head=True)
+>>> learner = create("online-ewc", torch.nn.Linear(4, 2), Heads(2, ((0, 1),)), domain, coefficient=700)
+>>> learner.observe(torch.zeros(8, 4), torch.ones(8, dtype=torch.int64)) > 0
+True
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from typing import Any
+
+from torch import nn
+
+from bgd.methods.adagrad import Adagrad
+from bgd.methods.adam import Adam
+from bgd.methods.base import Base
+from bgd.methods.bbb import BBB
+from bgd.methods.bgd import BGD
+from bgd.methods.ewc import EWC
+from bgd.methods.l2 import L2
+from bgd.methods.likelihoods import Categorical, Gaussian, Likelihood
+from bgd.methods.lwf import LwF
+from bgd.methods.mas import MAS
+from bgd.methods.offline import Offline
+from bgd.methods.online_ewc import OnlineEWC
+from bgd.methods.outputs import Outputs, Over
+from bgd.methods.penalised import Penalised
+from bgd.methods.sgd import SGD
+from bgd.methods.si import SI
+from bgd.methods.types import Learner, MethodError
+from bgd.methods.vcl import VCL
+from bgd.scenarios.heads import Heads
+from bgd.scenarios.knowledge import Knowledge
+from bgd.scenarios.types import Scenario
+
+METHODS: dict[str, type[Base]] = {
+    "sgd": SGD,
+    "adam": Adam,
+    "adagrad": Adagrad,
+    "l2": L2,
+    "ewc": EWC,
+    "online-ewc": OnlineEWC,
+    "si": SI,
+    "mas": MAS,
+    "lwf": LwF,
+    "vcl": VCL,
+    "bbb": BBB,
+    "bgd": BGD,
+    "offline": Offline,
+}
+"""Every method by name: one line each."""
+
+
+def create(
+    name: str,
+    net: nn.Module,
+    heads: Heads,
+    scenario: Scenario,
+    *,
+    labels_trick: bool = False,
+    loss_over: Over | None = None,
+    likelihood: Likelihood | None = None,
+    **settings: Any,
+) -> Learner:
+    """A learner by name, once it is certain that it can run in the scenario.
+
+    Args:
+        name: a key of :data:`METHODS`.
+        net: any module that maps (B, ...) to scores (B, ``heads.outputs``).
+        heads: which outputs belong to which task.
+        scenario: what the learner will be told.
+        labels_trick: the training loss runs over the labels present in the batch.
+        loss_over: the outputs of the training loss: "all"; "task", the head of the given task; "seen", the
+            labels met so far (as Hsu et al. in class learning); "batch", the labels trick. By default "task"
+            with separate heads and the task known in training and testing, else "all".
+        likelihood: what the scores mean; classification by default.
+        **settings: of the method, see :func:`settings_of`.
+
+    Raises:
+        MethodError: for an unknown name or setting, or a need that the scenario does not meet.
+
+    >>> agnostic = Scenario("discrete task-agnostic", Knowledge.NOTHING, False, True)
+    >>> create("ewc", nn.Linear(4, 2), Heads(2, ((0, 1),)), agnostic)
+    Traceback (most recent call last):
+    bgd.methods.types.MethodError: 'ewc' needs BOUNDARIES, but the scenario 'discrete task-agnostic' reveals \
+NOTHING. Alternatives: online-ewc with consolidate_every=1; mas with consolidate_every=1; sgd; adam...
+    """
+    method = find(name)
+    _check_settings(name, settings)
+    over = _loss_over(scenario, labels_trick, loss_over)
+    outputs = Outputs(heads, over, likelihood)
+    learner: Learner = method(net, outputs, **settings)
+    if learner.needs > scenario.reveals:
+        raise MethodError(
+            f"{name!r} needs {learner.needs.name}, but the scenario {scenario.name!r} reveals "
+            f"{scenario.reveals.name}. Alternatives: {'; '.join(_alternatives(scenario.reveals))}"
+        )
+    return learner
+
+
+def find(name: str) -> type[Base]:
+    """The class of a method.
+
+    >>> find("online-ecw")
+    Traceback (most recent call last):
+    bgd.methods.types.MethodError: no method 'online-ecw': did you mean 'online-ewc'?
+    """
+    if name not in METHODS:
+        raise MethodError(f"no method {name!r}: {_meant(name, list(METHODS))}")
+    return METHODS[name]
+
+
+def settings_of(name: str) -> dict[str, Any]:
+    """The settings of a method with their defaults; its class documents them.
+
+    >>> settings_of("sgd")
+    {'lr': 0.01, 'momentum': 0.0}
+    """
+    parameters = inspect.signature(find(name)).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+def _check_settings(name: str, settings: dict[str, Any]) -> None:
+    known = list(settings_of(name))
+    for setting in settings:
+        if setting not in known:
+            raise MethodError(f"{name!r} has no setting {setting!r}: {_meant(setting, known)}")
+
+
+def _loss_over(scenario: Scenario, labels_trick: bool, loss_over: Over | None) -> Over:
+    if labels_trick and loss_over not in (None, "batch"):
+        raise MethodError(f"labels_trick=True means loss_over='batch', but loss_over={loss_over!r}: choose one")
+    known = scenario.reveals >= Knowledge.TASK_ID and scenario.task_in_testing
+    if loss_over == "task" and scenario.reveals < Knowledge.TASK_ID:
+        raise MethodError(
+            f"loss_over='task' needs TASK_ID, but the scenario {scenario.name!r} reveals "
+            f"{scenario.reveals.name}: use 'all', 'seen' or 'batch'"
+        )
+    if labels_trick:
+        return "batch"
+    return loss_over or ("task" if known and not scenario.shared_head else "all")
+
+
+def _alternatives(reveals: Knowledge) -> list[str]:
+    adapted = [f"{n} with consolidate_every=1" for n in METHODS if "consolidate_every" in settings_of(n)]
+    return adapted + [n for n, method in METHODS.items() if method.needs <= reveals and not method.joint]
+
+
+def _meant(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(known)}"
+
+
+__all__ = [
+    "BBB",
+    "BGD",
+    "EWC",
+    "L2",
+    "MAS",
+    "METHODS",
+    "SGD",
+    "SI",
+    "VCL",
+    "Adagrad",
+    "Adam",
+    "Base",
+    "Categorical",
+    "Gaussian",
+    "Learner",
+    "Likelihood",
+    "LwF",
+    "MethodError",
+    "Offline",
+    "OnlineEWC",
+    "Outputs",
+    "Penalised",
+    "create",
+    "find",
+    "settings_of",
+]

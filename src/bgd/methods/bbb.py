@@ -1,0 +1,63 @@
+"""Bayes by backprop (Blundell et al., 2015)."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from bgd.methods.outputs import Outputs
+from bgd.methods.variational import MeanField, Sampling, Variational, check_train_size
+
+
+class BBB(Variational):
+    """Minimises mean_b E_q[loss] + kl_weight KL(q || p) / N: a Gaussian q per weight, a fixed Gaussian prior p.
+
+    Args:
+        net: any module that maps (B, ...) to scores (B, outputs).
+        outputs: which outputs the loss runs over.
+        train_size: N, the number of training samples.
+        lr: Adam's learning rate, for means and log stds.
+        std_init: the std of every weight at the start.
+        prior_std: the std of a prior centred at 0; None: the prior is the initial posterior, the same as
+            BGD's.
+        kl_weight: 1 for Bayes' rule; 0.1 is the relaxed version of Zhang et al. (2018).
+        train_samples: draws per step.
+        test_samples: draws that ``predict`` averages the probabilities of; 0 for the mean network alone.
+        sampling: "weights" (any net) or "local" (linear layers; faster, less noise).
+        seed: of the draws.
+
+    >>> from bgd.scenarios.heads import Heads
+    >>> BBB(nn.Linear(2, 2), Outputs(Heads(2, ((0, 1),))), train_size=1000).needs.name
+    'NOTHING'
+    """
+
+    def __init__(
+        self,
+        net: nn.Module,
+        outputs: Outputs,
+        *,
+        train_size: int | None = None,
+        lr: float = 0.001,
+        std_init: float = 0.05,
+        prior_std: float | None = None,
+        kl_weight: float = 1.0,
+        train_samples: int = 1,
+        test_samples: int = 0,
+        sampling: Sampling = "weights",
+        seed: int = 0,
+    ) -> None:
+        (self.train_size,) = check_train_size(train_size, "BBB")
+        self._kl_weight = kl_weight
+        super().__init__(
+            net,
+            outputs,
+            MeanField(net, std_init, prior_std),
+            lr=lr,
+            train_samples=train_samples,
+            test_samples=test_samples,
+            sampling=sampling,
+            seed=seed,
+        )
+
+    def kl_weight(self) -> float:
+        """kl_weight / N."""
+        return self._kl_weight / self.train_size

@@ -1,0 +1,128 @@
+"""Bayesian Gradient Descent, the paper's own method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from bgd.methods.base import Base
+from bgd.methods.importance import evaluating
+from bgd.methods.outputs import Outputs, check_outputs, masked
+from bgd.methods.variational import mean_log_softmax
+from bgd.optim.bgd import BGD as BGDOptimizer
+from bgd.optim.noise import NoiseKind
+
+
+class BGD(Base):
+    """mean <- mean - lr std^2 E[g], std <- std exp(-asinh(std E[g eps] / 2)): needs no boundaries, no task ids.
+
+    All of it is :class:`bgd.optim.BGD`; g is the gradient of the *summed* loss of the batch.
+
+    Args:
+        net: any module that maps (B, ...) to scores (B, outputs).
+        outputs: which outputs the loss runs over.
+        std_init: the std of every weight at the start: 0.017 to 0.06 in the paper's MNIST experiments.
+        mc_samples: K, sampled networks per step.
+        lr: the paper's eta.
+        std_min: floor of the std.
+        std_max: ceiling of the std: None as in the paper, a number, or "init".
+        antithetic: draw networks in pairs (+eps, -eps).
+        noise: "torch" or "hash", see :mod:`bgd.optim.noise`.
+        implicit_iterations: how often to iterate the implicit equations; 1 is the paper's algorithm.
+        batched: evaluate all K networks in one pass, or (False) one after the other; same numbers.
+        chunk_size: networks in memory at a time; None for all.
+        compile: compile the batched step: a slow first step, faster ones after it. None: where a compiler is.
+        test_samples: draws that ``predict`` averages the probabilities of; 0 for the mean network (MAP).
+        seed: of the noise.
+
+    >>> from bgd.scenarios.heads import Heads
+    >>> learner = BGD(nn.Linear(4, 2), Outputs(Heads(2, ((0, 1),))), std_init=0.05)
+    >>> learner.observe(torch.zeros(8, 4), torch.ones(8, dtype=torch.int64)) > 0
+    True
+    """
+
+    optimizer: BGDOptimizer
+
+    def __init__(
+        self,
+        net: nn.Module,
+        outputs: Outputs,
+        *,
+        std_init: float = 0.02,
+        mc_samples: int = 10,
+        lr: float = 1.0,
+        std_min: float | None = None,
+        std_max: float | Literal["init"] | None = None,
+        antithetic: bool = False,
+        noise: NoiseKind = "torch",
+        implicit_iterations: int = 1,
+        batched: bool = True,
+        chunk_size: int | None = None,
+        compile: bool | None = False,
+        test_samples: int = 0,
+        seed: int = 0,
+    ) -> None:
+        posterior = BGDOptimizer(
+            net.parameters(),
+            std_init,
+            mc_samples,
+            lr,
+            std_min=std_min,
+            std_max=std_max,
+            antithetic=antithetic,
+            noise=noise,
+            implicit_iterations=implicit_iterations,
+            seed=seed,
+        )
+        super().__init__(net, outputs, posterior)
+        self.test_samples = test_samples
+        self._step: Callable[..., Tensor] = self._loop
+        if batched:
+            self._step = posterior.batched(net, self._objective, chunk_size=chunk_size, compile=compile)
+
+    def observe(self, x: Tensor, y: Tensor, task: int | Tensor | None = None) -> float:
+        """One update from K sampled networks; returns the mean over them of the batch's mean loss."""
+        self.outputs.note(y)
+        if not self.net.training:
+            self.net.train()
+        total = self._step(x, y, self.outputs.mask(y, task))  # the mask once, not K times
+        self.iteration += 1
+        return total.item() / len(x)
+
+    def _objective(self, net: Callable[..., Any], x: Tensor, y: Tensor, mask: Tensor | None) -> Tensor:
+        scores: Tensor = net(x)
+        check_outputs(self.net, scores, self.outputs.heads)
+        return self.outputs.likelihood.loss(masked(scores, mask), y).sum()
+
+    def _loop(self, x: Tensor, y: Tensor, mask: Tensor | None) -> Tensor:
+        def closure() -> Tensor:
+            self.optimizer.zero_grad()
+            loss = self._objective(self.net, x, y, mask)
+            loss.backward()  # type: ignore[no-untyped-call]
+            return loss
+
+        return self.optimizer.step(closure)
+
+    @torch.no_grad()
+    def predict_samples(self, x: Tensor, samples: int, task: int | Tensor | None = None) -> Tensor:
+        """The scores of ``samples`` draws, (samples, B, outputs): the same draws at every call."""
+        names: dict[Tensor, str] = {p: name for name, p in self.net.named_parameters()}
+        draws = self.optimizer.draws
+        weights = self.optimizer.sample_weights(samples)
+        self.optimizer.draws = draws
+        with evaluating(self.net):
+            scores = [
+                functional_call(self.net, {names[p]: w[k] for p, w in weights.items()}, (x,)) for k in range(samples)
+            ]
+        return torch.stack([self.outputs.restrict(s, task) for s in scores])
+
+    @torch.no_grad()
+    def predict(self, x: Tensor, task: int | Tensor | None = None) -> Tensor:
+        """The scores of the mean network, or the log of the mean probability over ``test_samples`` draws."""
+        if not self.test_samples:
+            return super().predict(x, task)
+        return mean_log_softmax(self.predict_samples(x, self.test_samples, task))

@@ -1,0 +1,84 @@
+"""Learning without forgetting (Li & Hoiem, 2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn import functional as F
+
+from bgd.methods.base import Base, optimizer_for
+from bgd.methods.importance import evaluating
+from bgd.methods.outputs import Outputs
+from bgd.methods.penalty import Weights
+from bgd.methods.types import MethodError
+from bgd.scenarios.knowledge import Knowledge
+from bgd.scenarios.types import Batch
+
+
+class LwF(Base):
+    """Loss + coefficient x T^2 sum_h KL(softmax(teacher_h / T) || softmax(net_h / T)), mean over the batch.
+
+    The teacher is the network at the end of the last task, and looks at the new task's images: no old data is
+    kept. h runs over the heads of old tasks where the task is given in testing; elsewhere the outputs of all
+    labels met in old tasks make one h. T^2 keeps the gradient's size independent of T.
+
+    Args:
+        net: any module that maps (B, ...) to scores (B, outputs).
+        outputs: which outputs the loss runs over.
+        lr: learning rate.
+        coefficient: weight of the old outputs; 1 as Li & Hoiem (Hsu et al. published none).
+        temperature: T; 2 as Li & Hoiem.
+        optimizer: "sgd", "adam" or "adagrad".
+
+    >>> from bgd.scenarios.heads import Heads
+    >>> LwF(nn.Linear(2, 2), Outputs(Heads(2, ((0, 1),)))).needs.name
+    'BOUNDARIES'
+    """
+
+    needs = Knowledge.BOUNDARIES
+    saved: ClassVar[tuple[str, ...]] = ("teacher", "old")
+
+    def __init__(
+        self,
+        net: nn.Module,
+        outputs: Outputs,
+        *,
+        lr: float = 0.001,
+        coefficient: float = 1.0,
+        temperature: float = 2.0,
+        optimizer: str = "adam",
+    ) -> None:
+        super().__init__(net, outputs, optimizer_for(net.parameters(), optimizer, lr))
+        if not temperature > 0:
+            raise MethodError(f"temperature={temperature}: must be above 0")
+        if not coefficient >= 0:
+            raise MethodError(f"coefficient={coefficient}: must be 0 or more")
+        self.coefficient, self.temperature = coefficient, temperature
+        self.teacher: Weights = {}
+        self.old = torch.zeros_like(self.outputs.seen)
+
+    def loss(self, x: Tensor, y: Tensor, task: int | Tensor | None) -> Tensor:
+        """The batch's loss, and the distance to the teacher on the old outputs."""
+        scores = self.scores(x)
+        loss = self.outputs.loss(scores, y, task)
+        return loss + self.coefficient * self.distillation(x, scores) if self.teacher else loss
+
+    def distillation(self, x: Tensor, scores: Tensor) -> Tensor:
+        """T^2 sum_h KL(teacher_h || net_h) at temperature T."""
+        with torch.no_grad(), evaluating(self.net):
+            targets: Tensor = functional_call(self.net, self.teacher, (x,))
+        total = scores.new_zeros(())
+        for group in self.outputs.groups(self.old):
+            log_q, log_p = ((s[:, group] / self.temperature).log_softmax(1) for s in (scores, targets))
+            total = total + F.kl_div(log_q, log_p, reduction="batchmean", log_target=True)
+        return total * self.temperature**2
+
+    def end_task(self, batches: Iterable[Batch] = ()) -> None:
+        """The network of this moment becomes the teacher of all labels met so far."""
+        self.teacher = {name: t.clone() for name, t in self.net.state_dict().items()}
+        self.old = self.outputs.seen.clone()
+        super().end_task(batches)

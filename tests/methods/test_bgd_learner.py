@@ -1,0 +1,57 @@
+"""BGD as a learner: the optimizer's own steps, whatever the head."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from bgd import BGD as Optimizer
+from bgd import labels_trick
+from bgd.methods import create
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_it_is_the_optimizer_in_a_plain_loop(batched, scenarios, heads_of, make_net, make_batches):
+    scenario = scenarios["class"]
+    settings = {"std_init": 0.1, "mc_samples": 4}
+    learner = create(
+        "bgd",
+        make_net(6).double(),
+        heads_of(scenario),
+        scenario,
+        labels_trick=True,
+        batched=batched,
+        seed=5,
+        **settings,
+    )
+    net = make_net(6).double()
+    optimizer = Optimizer(net.parameters(), seed=5, **settings)
+    for batch in make_batches(1, scenario):
+        x, y, task = batch.x.double(), batch.y, batch.task
+
+        def closure(x=x, y=y):
+            optimizer.zero_grad()
+            loss = labels_trick(net(x), y, reduction="sum")
+            loss.backward()
+            return loss
+
+        loss = learner.observe(x, y, task)
+        assert loss == pytest.approx(optimizer.step(closure).item() / len(x), rel=1e-10)
+    for p, q in zip(learner.net.parameters(), net.parameters(), strict=True):
+        assert torch.allclose(p, q, rtol=1e-10)
+        assert torch.allclose(learner.optimizer.state[p]["std"], optimizer.state[q]["std"], rtol=1e-10)
+
+
+@pytest.mark.parametrize("test_samples", [0, 5])
+def test_predictions_are_the_mean_networks_or_the_mean_probabilities(
+    test_samples, scenarios, heads_of, make_net, make_batches
+):
+    scenario = scenarios["task"]
+    learner = create("bgd", make_net(6), heads_of(scenario), scenario, std_init=0.3, test_samples=test_samples)
+    x = make_batches(1, scenario)[0].x
+    draws = learner.predict_samples(x, 5, 1)
+    assert draws.shape == (5, len(x), 6)
+    assert draws[:, :, 2:4].std(0).min() > 0
+    expected = draws.softmax(2).mean(0) if test_samples else learner.net(x)[:, 2:4].softmax(1)
+    found = learner.predict(x, 1).softmax(1)
+    assert torch.allclose(found if test_samples else found[:, 2:4], expected, atol=1e-6)

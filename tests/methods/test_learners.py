@@ -1,0 +1,189 @@
+"""What every registered learner promises: it runs where it says, sees only what it is told, and resumes exactly."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+import torch
+
+from bgd.methods import METHODS, Learner, create
+from bgd.scenarios.knowledge import Knowledge
+
+# What a method cannot do without; and the variants that carry state of their own
+REQUIRED: dict[str, dict[str, Any]] = {
+    "bgd": {"std_init": 0.2},
+    "vcl": {"train_size": 96},
+    "bbb": {"train_size": 96, "std_init": 0.3},
+}
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    *((name, REQUIRED.get(name, {})) for name in METHODS),
+    ("sgd", {"momentum": 0.9}),
+    ("ewc", {"fisher_label": "sampled"}),
+    ("online-ewc", {"fisher_label": "sampled", "decay": 0.9}),
+    ("online-ewc", {"consolidate_every": 1, "optimizer": "sgd", "coefficient": 0.1}),
+    ("online-ewc", {"consolidate_every": 3, "proximal": True}),
+    ("mas", {"consolidate_every": 2, "coefficient": 0.01}),
+    ("vcl", {"train_size": [96, 80], "sampling": "local", "test_samples": 2}),
+    ("bgd", {"std_init": 0.2, "mc_samples": 4, "batched": False, "antithetic": True, "test_samples": 3}),
+    ("bgd", {"std_init": 0.2, "mc_samples": 2, "std_max": "init", "noise": "hash"}),
+    ("bbb", {"train_size": 96, "sampling": "local", "train_samples": 2, "prior_std": 1.0}),
+]
+IDS = [f"{n}-{'-'.join(f'{k}={v}' for k, v in s.items())}" for n, s in VARIANTS]
+
+
+def train(learner: Learner, batches, ends=True) -> list[float]:
+    losses = [learner.observe(*b) for b in batches]
+    if ends:
+        learner.end_task(iter(batches))  # one pass only, as a runner hands it over
+    return losses
+
+
+@pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=IDS)
+@pytest.mark.parametrize("where", ["task", "class"])
+@pytest.mark.parametrize("labels_trick", [False, True])
+def test_saved_and_restored_mid_task_it_goes_on_bit_for_bit(
+    name, settings, where, labels_trick, scenarios, heads_of, make_net, make_batches
+):
+    scenario = scenarios[where]
+
+    def fresh() -> Learner:
+        return create(name, make_net(6), heads_of(scenario), scenario, labels_trick=labels_trick, **settings)
+
+    first, second = make_batches(0, scenario), make_batches(1, scenario)
+    whole = fresh()
+    train(whole, first)
+    for b in second[:3]:
+        whole.observe(*b)
+    file = io.BytesIO()
+    torch.save(whole.state_dict(), file)
+    file.seek(0)
+    resumed = fresh()
+    for b in make_batches(2, scenario, n=2):  # a state of its own, which must vanish
+        resumed.observe(*b)
+    resumed.load_state_dict(torch.load(file, weights_only=True))
+
+    for learner in (whole, resumed):
+        learner.losses = train(learner, second[3:])
+        learner.losses += train(learner, make_batches(2, scenario))
+    assert whole.losses == resumed.losses
+    assert same(whole.state_dict(), resumed.state_dict())
+    x = second[0].x
+    assert torch.equal(whole.predict(x, 1), resumed.predict(x, 1))
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, torch.Tensor):
+        return torch.equal(a, b)
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    return a == b
+
+
+@pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=IDS)
+def test_a_state_is_a_snapshot_that_later_training_leaves_alone(
+    name, settings, scenarios, heads_of, make_net, make_batches
+):
+    scenario = scenarios["task"]
+    learner = create(name, make_net(6), heads_of(scenario), scenario, **settings)
+    train(learner, make_batches(0, scenario))
+    state = learner.state_dict()
+    file = io.BytesIO()
+    torch.save(state, file)
+    train(learner, make_batches(1, scenario))
+    file.seek(0)
+    assert same(state, torch.load(file, weights_only=True))
+
+
+@pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=IDS)
+@pytest.mark.parametrize("where", ["task", "domain", "class", "discrete", "continuous"])
+@pytest.mark.parametrize("labels_trick", [False, True])
+def test_learns_three_tasks_wherever_its_needs_are_met(
+    name, settings, where, labels_trick, scenarios, heads_of, make_net, make_batches
+):
+    scenario, heads = scenarios[where], heads_of(scenarios[where])
+
+    def make() -> Learner:
+        return create(name, make_net(heads.outputs), heads, scenario, labels_trick=labels_trick, **settings)
+
+    if METHODS[name].needs > scenario.reveals and "consolidate_every" not in settings:
+        with pytest.raises(ValueError, match=rf"'{name}' needs BOUNDARIES, .*'{scenario.name}' reveals NOTHING"):
+            make()
+        return
+    learner = make()
+    for t in range(3):
+        losses = train(learner, make_batches(t, scenario), ends=scenario.reveals >= Knowledge.BOUNDARIES)
+        assert all(torch.isfinite(torch.tensor(losses)))
+    x = make_batches(1, scenario)[0].x
+    scores = learner.predict(x, 1 if scenario.task_in_testing else None)
+    outside = torch.ones(heads.outputs, dtype=torch.bool)
+    outside[list(heads.tasks[1])] = False
+    assert scores.shape == (len(x), heads.outputs)
+    if scenario.task_in_testing:
+        assert scores[:, outside].eq(-torch.inf).all()
+        assert scores[:, ~outside].isfinite().all()
+    else:
+        assert scores.isfinite().all()
+
+
+@pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=IDS)
+def test_predicting_changes_nothing(name, settings, scenarios, heads_of, make_net, make_batches):
+    scenario = scenarios["domain"]
+    batches = make_batches(0, scenario)
+
+    def run(predict: bool) -> list[float]:
+        learner = create(name, make_net(2), heads_of(scenario), scenario, **settings)
+        losses = []
+        for b in batches:
+            losses.append(learner.observe(*b))
+            if predict:
+                assert torch.equal(learner.predict(b.x), learner.predict(b.x))
+        return losses
+
+    assert run(True) == run(False)
+
+
+@pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=IDS)
+def test_the_global_generator_is_left_alone(name, settings, scenarios, heads_of, make_net, make_batches):
+    scenario = scenarios["domain"]
+    net = make_net(2)
+    before = torch.get_rng_state()
+    learner = create(name, net, heads_of(scenario), scenario, **settings)
+    train(learner, make_batches(0, scenario))
+    train(learner, make_batches(1, scenario))
+    learner.predict(make_batches(0, scenario)[0].x)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=IDS)
+def test_every_learner_learns(name, settings, scenarios, heads_of, make_net, make_batches):
+    scenario = scenarios["domain"]
+    slow = {"lr": 0.1} if settings.get("optimizer", name) == "sgd" else {} if name == "bgd" else {"lr": 0.02}
+    learner = create(name, make_net(2), heads_of(scenario), scenario, **{**settings, **slow})
+    batches = make_batches(0, scenario)
+    for _ in range(60):
+        for b in batches:
+            learner.observe(*b)
+    accuracy = torch.cat([learner.predict(b.x).argmax(1) == b.y for b in batches]).float().mean()
+    assert accuracy > 0.9
+
+
+@pytest.mark.parametrize("name", list(METHODS))
+def test_a_loss_that_is_not_finite_stops_before_the_weights_change(name, scenarios, heads_of, make_net, make_batches):
+    scenario, net = scenarios["domain"], make_net(2)
+    learner = create(name, net, heads_of(scenario), scenario, **REQUIRED.get(name, {}))
+    x, y, task = make_batches(0, scenario)[0]
+    before = {n: t.clone() for n, t in net.state_dict().items()}
+    with pytest.raises((ValueError, ArithmeticError), match=r"nan|NaN|finite"):
+        learner.observe(torch.full_like(x, torch.nan), y, task)
+    assert same(before, dict(net.state_dict()))
+
+
+def test_a_state_of_another_method_is_refused(scenarios, heads_of, make_net):
+    scenario = scenarios["domain"]
+    sgd, si = (create(n, make_net(2), heads_of(scenario), scenario) for n in ("sgd", "si"))
+    with pytest.raises(ValueError, match="not the state of a SI"):
+        si.load_state_dict(sgd.state_dict())

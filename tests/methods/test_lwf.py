@@ -1,0 +1,64 @@
+"""Learning without forgetting: distillation at a temperature."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from bgd.methods import create
+
+
+@pytest.fixture(params=["task", "domain", "class"])
+def ended(request, scenarios, heads_of, make_net, make_batches):
+    scenario = scenarios[request.param]
+    heads = heads_of(scenario)
+    learner = create("lwf", make_net(heads.outputs, dropout=0.5), heads, scenario, temperature=3.0)
+    for t in range(2):
+        for batch in make_batches(t, scenario):
+            learner.observe(*batch)
+        learner.end_task()
+    return learner, make_batches(2, scenario)[0].x, request.param
+
+
+def test_equal_networks_have_no_distillation_gradient(ended):
+    learner, x, _ = ended
+    learner.net.eval()
+    loss = learner.distillation(x, learner.net(x))
+    learner.net.zero_grad()
+    loss.backward()
+    assert loss.item() == pytest.approx(0, abs=1e-7)
+    assert all(p.grad.abs().max() < 1e-7 for p in learner.net.parameters())
+
+
+def test_the_distance_is_the_sum_over_old_heads(ended):
+    learner, x, where = ended
+    learner.net.eval()
+    teacher = learner.net(x).detach()
+    with torch.no_grad():
+        for p in learner.net.parameters():
+            p.add_(0.2 * torch.linspace(-1, 1, p.numel()).view_as(p))
+    student = learner.net(x)
+    groups = {"task": [[0, 1], [2, 3]], "domain": [[0, 1]], "class": [[0, 1, 2, 3]]}[where]
+    expected = 0.0
+    for h in groups:
+        p, q = (s[:, h].div(3.0).softmax(1) for s in (teacher, student))
+        expected += 9.0 * (p * (p / q).log()).sum(1).mean()
+    assert learner.distillation(x, student).item() == pytest.approx(expected.item(), rel=1e-4)
+    assert expected.item() > 1e-3
+
+
+def test_it_keeps_old_outputs_better_than_adam(scenarios, heads_of, make_net, make_batches):
+    scenario = scenarios["task"]
+    drift = {}
+    for name, settings in (("adam", {"lr": 0.01}), ("lwf", {"lr": 0.01, "coefficient": 5.0})):
+        learner = create(name, make_net(6), heads_of(scenario), scenario, **settings)
+        x = make_batches(1, scenario)[0].x
+        for t in range(2):
+            for _ in range(40):
+                for batch in make_batches(t, scenario):
+                    learner.observe(*batch)
+            if t == 0:
+                learner.end_task()
+                before = learner.predict(x, 0)[:, :2].softmax(1)
+        drift[name] = (learner.predict(x, 0)[:, :2].softmax(1) - before).abs().mean()
+    assert drift["lwf"] < 0.5 * drift["adam"]

@@ -1,0 +1,76 @@
+"""The front door: names, settings and needs are checked before anything is trained."""
+
+from __future__ import annotations
+
+import pytest
+
+from bgd.methods import METHODS, create, settings_of
+from bgd.scenarios.knowledge import Knowledge
+
+
+def test_every_method_of_the_tables_is_registered():
+    expected = ["sgd", "adam", "adagrad", "l2", "ewc", "online-ewc", "si", "mas", "lwf", "vcl", "bbb", "bgd", "offline"]
+    assert set(expected) <= set(METHODS)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("ewk", {}, "no method 'ewk': did you mean 'ewc'"),
+        ("zzz", {}, "no method 'zzz': choose one of sgd, adam"),
+        ("ewc", {"coeficient": 1}, "'ewc' has no setting 'coeficient': did you mean 'coefficient'"),
+        ("sgd", {"coefficient": 1}, "'sgd' has no setting 'coefficient': choose one of lr, momentum"),
+        ("ewc", {"fisher_label": "argmax"}, "'argmax': choose one of predicted, true"),
+        ("ewc", {"coefficient": -1}, "coefficient=-1"),
+        ("mas", {"consolidate_every": 0}, "consolidate_every=0"),
+        ("adam", {"lr": -1.0}, "-1"),
+        ("l2", {"optimizer": "adamw"}, "'adamw': choose one of sgd, adam, adagrad"),
+        ("vcl", {}, "VCL .*train_size"),
+        ("bbb", {"train_size": 0}, "train_size=0"),
+        ("bbb", {"train_size": 9, "std_init": 0.0}, "std_init=0.0"),
+        ("bbb", {"train_size": 9, "sampling": "flipout"}, "'flipout': choose one of weights, local"),
+        ("bgd", {"std_init": -1.0}, "std_init .* got -1"),
+        ("lwf", {"temperature": 0}, "temperature=0"),
+        ("sgd", {"loss_over": "some"}, "'some': choose one of all, task, seen, batch"),
+        ("sgd", {"loss_over": "seen", "labels_trick": True}, "labels_trick=True means loss_over='batch'"),
+    ],
+)
+def test_bad_names_and_settings_say_what_was_meant(name, settings, message, scenarios, heads_of, make_net):
+    scenario = scenarios["domain"]
+    with pytest.raises(ValueError, match=message):
+        create(name, make_net(2), heads_of(scenario), scenario, **settings)
+
+
+def test_an_unmet_need_names_scenario_need_and_alternatives(scenarios, heads_of, make_net):
+    scenario = scenarios["continuous"]
+    with pytest.raises(ValueError, match="BOUNDARIES") as error:
+        create("online-ewc", make_net(2), heads_of(scenario), scenario)
+    text = str(error.value)
+    assert "'continuous task-agnostic' reveals NOTHING" in text
+    assert "online-ewc with consolidate_every=1" in text
+    assert "mas with consolidate_every=1" in text
+    assert "sgd" in text
+    assert "vcl" not in text
+    assert "offline" not in text
+    learner = create("online-ewc", make_net(2), heads_of(scenario), scenario, consolidate_every=1)
+    assert learner.needs is Knowledge.NOTHING
+
+
+@pytest.mark.parametrize(
+    ("where", "over"), [("task", "task"), ("domain", "all"), ("class", "all"), ("discrete", "all")]
+)
+def test_the_loss_runs_over_the_task_head_only_where_testing_knows_it_too(where, over, scenarios, heads_of, make_net):
+    scenario = scenarios[where]
+    heads = heads_of(scenario)
+    assert create("sgd", make_net(heads.outputs), heads, scenario).outputs.over == over
+    trick = create("sgd", make_net(heads.outputs), heads, scenario, labels_trick=True)
+    assert trick.outputs.over == "batch"
+
+
+def test_settings_are_listed_with_their_defaults():
+    assert settings_of("lwf") == {"lr": 0.001, "coefficient": 1.0, "temperature": 2.0, "optimizer": "adam"}
+    assert all("net" not in settings_of(n) and "outputs" not in settings_of(n) for n in METHODS)
+
+
+def test_only_offline_asks_for_all_tasks_at_once():
+    assert [n for n, m in METHODS.items() if m.joint] == ["offline"]
