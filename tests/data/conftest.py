@@ -36,8 +36,8 @@ class Handler(BaseHTTPRequestHandler):
         if not how.startswith("rangeless"):
             self.send_header("Accept-Ranges", "bytes")
         if asked:
-            first = start + 1 if how == "confused" else start
-            self.send_header("Content-Range", f"bytes {first}-{len(data) - 1}/{len(data)}")
+            start += how == "confused"
+            self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
         body = data[start:]
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

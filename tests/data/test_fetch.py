@@ -203,6 +203,22 @@ def test_damaged_cache_is_said_and_fetched_again(serve, monkeypatch, cache, caps
     assert [path for path, _ in server.requests[4:]] == ["/tiny/t10k-images-idx3-ubyte.gz"]
 
 
+def test_damaged_cache_without_a_source_is_named_and_removed(monkeypatch, cache, capsys):
+    (cache / "tiny").mkdir(parents=True)
+    for name, data in CONTENTS.items():
+        (cache / "tiny" / name).write_bytes(data)
+    damaged = cache / "tiny" / "t10k-images-idx3-ubyte"
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    monkeypatch.setenv("BGD_OFFLINE", "1")
+    with pytest.raises(DataError, match=f"{damaged} is damaged"):
+        obtain(TINY)
+    monkeypatch.delenv("BGD_OFFLINE")
+    with pytest.raises(DataError, match=f"{damaged} is damaged"):
+        obtain(TINY)
+    assert f"{damaged} is damaged: removed" in capsys.readouterr().err
+    assert left(cache) == sorted(set(CONTENTS) - {damaged.name})
+
+
 def test_offline_asks_no_server(serve, monkeypatch, cache):
     server = serve(FILES)
     mirrors(monkeypatch, server)

@@ -42,6 +42,12 @@ def test_argument_then_environment_then_cache_then_mirror(monkeypatch, tmp_path,
     assert obtain(TINY).origin == f"{server.url}/tiny"
 
 
+def test_complete_cache_is_read_without_a_lock(monkeypatch, cache):
+    put(cache)
+    monkeypatch.setattr("bgd.data.sources.only_one", None)
+    assert obtain(TINY).origin == f"cache {cache}"
+
+
 def test_folders_are_named_in_errors(monkeypatch, tmp_path):
     monkeypatch.setenv("BGD_DATA", str(tmp_path / "none"))
     with pytest.raises(DataError, match=r"none, named by BGD_DATA, is not a folder"):

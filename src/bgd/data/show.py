@@ -45,12 +45,12 @@ def picture_grid(data_set: DataSet, per_class: int = 10, seed: int = 0, part: st
     lines = len(data_set.classes) if rows else math.ceil(len(data_set.classes) / columns)
     margin = 0.085 * max(len(name) for name in data_set.classes) + 0.25 if rows else 0.2
     cell_height = 0.72 if rows else 0.98
-    width, height = margin + 0.72 * columns + 0.1, cell_height * lines + 0.75
-    if not rows:
-        width = margin + 1.05 * columns
+    used = margin + (0.72 if rows else 1.05) * columns
+    width, height = max(used + 0.1, 4.5), cell_height * lines + 0.75  # room for the title in any case
     figure = Figure(figsize=(width, height), facecolor="white")
     FigureCanvasAgg(figure)
-    across = {"left": margin / width, "right": 1 - 0.1 / width, "wspace": 0.08}
+    spare = (width - used - 0.1) / 2
+    across = {"left": (margin + spare) / width, "right": (used + spare) / width, "wspace": 0.08}
     down = {"bottom": 0.1 / height, "top": 1 - 0.65 / height, "hspace": 0.08 if rows else 0.35}
     grid = figure.add_gridspec(lines, columns, **across, **down)
     for label, name in enumerate(data_set.classes):

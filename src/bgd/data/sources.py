@@ -82,9 +82,9 @@ def obtain(published: Published, data: str | Path | None = None) -> Obtained:
             return _obtained(place, checked, f"folder {folder}")
         tried.append(f"folder {folder}: does not hold all its files")
     cache = cache_folder()
-    if cached := _from_cache(published, cache):
+    # first without the lock: a cache that is complete may be read-only, and many may read it at once
+    if cached := _from_cache(published, cache, tried):
         return cached
-    tried.append(f"cache {cache}: does not hold all its files")
     if os.environ.get("BGD_OFFLINE", "0") not in ("", "0"):
         tried.append("mirrors and packages: not tried, since BGD_OFFLINE is set")
         raise DataError(_nowhere(published, folder, cache, tried))
@@ -93,21 +93,25 @@ def obtain(published: Published, data: str | Path | None = None) -> Obtained:
         home.mkdir(parents=True, exist_ok=True)
         with only_one(home, published.name):
             # another process may have fetched it while this one waited
-            source = None if (cached := _from_cache(published, cache)) else fetch(published, home, tried)
+            source = None if (cached := _from_cache(published, cache, [])) else fetch(published, home, tried)
     except OSError as error:
         raise DataError(
             f"cannot keep {published.name} in the cache: {error}; name another folder with BGD_CACHE"
         ) from error
-    if cached := cached or _from_cache(published, cache):
+    if cached := cached or _from_cache(published, cache, []):
         return Obtained(cached.edition, cached.contents, source or cached.origin, published=True)
     raise DataError(_nowhere(published, folder, cache, tried))
 
 
-def _from_cache(published: Published, cache: Path) -> Obtained | None:
+def _from_cache(published: Published, cache: Path, tried: list[str]) -> Obtained | None:
+    problem = f"cache {cache}: does not hold all its files"
     for place in places(published, cache):
         checked = check(place, cache)
-        if all(item.status is Status.PUBLISHED for item in checked):
+        wrong = [item.path for item in checked if item.status is not Status.PUBLISHED]
+        if not wrong:
             return _obtained(place, checked, f"cache {cache}")
+        problem = f"cache {cache}: {wrong[0]} is damaged"
+    tried.append(problem)
     return None
 
 
