@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from bgd.methods import importance
-from bgd.methods.importance import fisher, sensitivity, through_linear_layers, through_vmap
+from bgd.methods.importance import fisher, sensitivity, through_layers, through_vmap
 from bgd.methods.likelihoods import Gaussian
 from bgd.methods.outputs import Outputs
 from bgd.scenarios.heads import Heads
@@ -100,9 +100,27 @@ def test_the_fast_and_the_general_way_agree(power):
     def vectors(scores):
         return torch.stack([scores, scores.cos()])
 
-    fast, general = (way(net, x, vectors, power) for way in (through_linear_layers, through_vmap))
+    fast, general = (way(net, x, vectors, power) for way in (through_layers, through_vmap))
     assert set(fast) == set(general) == {"0.weight", "0.bias", "4.weight", "4.bias"}
     for name in fast:
+        assert torch.allclose(fast[name], general[name], rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("chunk", [1, 2**22])
+def test_they_agree_on_convolutions(power, chunk, monkeypatch):
+    monkeypatch.setattr(importance, "CHUNK_NUMBERS", chunk)
+    net = nn.Sequential(
+        nn.Conv2d(2, 3, 3, stride=2, padding=1),
+        nn.Tanh(),
+        nn.Conv2d(3, 4, (2, 1), dilation=2, bias=False),
+        nn.Flatten(),
+        nn.Linear(32, 4),
+    ).double()
+    x = torch.randn(5, 2, 8, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    fast, general = (way(net, x, lambda s: s[None], power) for way in (through_layers, through_vmap))
+    assert list(general) == ["0.weight", "0.bias", "2.weight", "4.weight", "4.bias"]
+    for name in general:
         assert torch.allclose(fast[name], general[name], rtol=1e-10, atol=1e-14)
 
 
@@ -135,7 +153,7 @@ def test_nets_that_the_fast_way_would_get_wrong_take_the_general_one(build):
     net = (Convolution() if build == "conv" else Twice()).double()
     net.eval()
     batch, outputs = data(), Outputs(HEADS)
-    assert through_linear_layers(net, batch.x, lambda s: s[None], 2) is None
+    assert through_layers(net, batch.x, lambda s: s[None], 2) is None
     for value, expected in zip(
         fisher(net, outputs, [batch], "true").values(), plain_fisher(net, batch, "true", [0, 1, 2, 3]), strict=True
     ):

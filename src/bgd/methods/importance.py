@@ -4,10 +4,11 @@ Everything here is a sum over samples b of |J_b^T v_b|^power, where J_b is the J
 sample b and v_b a vector over outputs: squares (power 2) with v from a likelihood make Fisher information,
 absolute values (power 1) with v = d mean(f^2)/df make MAS. Two ways to the same numbers:
 
-- In a net whose parameters all sit in ``nn.Linear`` layers, the gradient of a sample is an outer product, g_b
-  a_b^T, of the gradient at the layer's output and the layer's input. Its powers factorise, |g a|^p = |g|^p
-  |a|^p, so the sum over samples is one matrix product (|g|^p)^T |a|^p: about the cost of an SGD step, and no
-  per-sample gradient in memory.
+- In a net whose parameters all sit in linear and convolution layers, one backward pass gives the gradient g_b at
+  each layer's output, beside its input a_b. The gradient of a sample in a linear layer is an outer product, whose
+  powers factorise, |g a|^p = |g|^p |a|^p, so the sum over samples is one matrix product (|g|^p)^T |a|^p: about the
+  cost of an SGD step, and no per-sample gradient in memory. A convolution sums over places before the power is
+  taken: one batched product of g_b with the patches of a_b.
 - In any other net: ``vmap`` of the gradient, over as many samples at once as memory allows.
 """
 
@@ -21,6 +22,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
+from torch.nn import functional as F
 
 from bgd.methods.base import trainable
 from bgd.methods.likelihoods import Label
@@ -33,7 +35,7 @@ ImportanceOver = Literal["sample", "batch"]
 """Whether gradients are squared (or made absolute) per sample, or after their mean over a mini-batch was
 taken. The second depends on the batch size; Hsu et al. used it for MAS, and for EWC on Permuted domain."""
 
-CHUNK_NUMBERS = 2**25  # per-sample gradients held at once by vmap: 128 MB of float32
+CHUNK_NUMBERS = 2**22  # per-sample gradients held at once: more of them do not fit the caches of a CPU
 
 
 def fisher(
@@ -110,23 +112,23 @@ def per_sample(net: nn.Module, x: Tensor, vectors: Callable[[Tensor], Tensor], p
     >>> per_sample(net, torch.tensor([[1.0], [3.0]]), lambda scores: torch.ones(1, 2, 1), power=2)["weight"]
     tensor([[10.]])
     """
-    fast = through_linear_layers(net, x, vectors, power)
+    fast = through_layers(net, x, vectors, power)
     return through_vmap(net, x, vectors, power) if fast is None else fast
 
 
-def through_linear_layers(net: nn.Module, x: Tensor, vectors: Callable[[Tensor], Tensor], power: int) -> Weights | None:
+def through_layers(net: nn.Module, x: Tensor, vectors: Callable[[Tensor], Tensor], power: int) -> Weights | None:
     """``per_sample`` from one forward and K backward passes; None where the net's shape rules it out.
 
-    It takes a net whose trainable parameters all belong to ``nn.Linear`` layers, shared with nothing else,
-    each called once, as a module, on a (B, features) input, with nothing overwritten in place.
+    It takes a net whose trainable parameters all belong to ``nn.Linear`` and ``nn.Conv2d`` layers, shared with nothing
+    else, each called once, as a module, on (B, features) or (B, C, H, W), with nothing overwritten in place.
 
-    >>> through_linear_layers(nn.Conv1d(1, 1, 1), torch.zeros(1, 1, 4), lambda s: s[None], power=1) is None
+    >>> through_layers(nn.Conv1d(1, 1, 1), torch.zeros(1, 1, 4), lambda s: s[None], power=1) is None
     True
     """
-    owners = {name: net.get_submodule(name.rpartition(".")[0]) for name in trainable(net)}
-    layers = {name.rpartition(".")[0]: layer for name, layer in owners.items()}
+    owners = dict.fromkeys(name.rpartition(".")[0] for name in trainable(net))
+    layers = {owner: net.get_submodule(owner) for owner in owners}
     tied = len(dict(net.named_parameters(remove_duplicate=False))) != len(list(net.parameters()))
-    if tied or any(type(layer) is not nn.Linear for layer in layers.values()):
+    if tied or not all(_known(layer) for layer in layers.values()):
         return None
     calls: dict[str, list[tuple[Tensor, Tensor]]] = {name: [] for name in layers}
     versions: list[tuple[Tensor, int]] = []
@@ -146,23 +148,53 @@ def through_linear_layers(net: nn.Module, x: Tensor, vectors: Callable[[Tensor],
         for hook in hooks:
             hook.remove()
     overwritten = any(t._version != version for t, version in versions)  # by nn.ReLU(inplace=True), say
-    if overwritten or any(len(c) != 1 or c[0][0].ndim != 2 for c in calls.values()):
+    dimensions = {name: 2 if isinstance(layer, nn.Linear) else 4 for name, layer in layers.items()}
+    if overwritten or any(len(c) != 1 or c[0][0].ndim != dimensions[name] for name, c in calls.items()):
         return None
 
     v = vectors(scores.detach())
-    inputs = {name: _powered(call[0][0].detach(), power) for name, call in calls.items()}
+    inputs = {name: _prepared(layer, calls[name][0][0].detach(), power) for name, layer in layers.items()}
     at = [call[0][1] for call in calls.values()]
     total: Weights = {}
     for k in range(len(v)):
         at_outputs = torch.autograd.grad(scores, at, v[k], retain_graph=k + 1 < len(v), allow_unused=True)
         for (name, layer), g in zip(layers.items(), at_outputs, strict=True):
-            g = _powered(torch.zeros_like(calls[name][0][1]) if g is None else g, power)
+            g = torch.zeros_like(calls[name][0][1]) if g is None else g
+            weight, bias = _sums(layer, inputs[name], g, power)
             prefix = f"{name}." if name else ""
             if layer.weight.requires_grad:
-                _add(total, f"{prefix}weight", g.T @ inputs[name])
+                _add(total, f"{prefix}weight", weight)
             if layer.bias is not None and layer.bias.requires_grad:
-                _add(total, f"{prefix}bias", g.sum(dim=0))
+                _add(total, f"{prefix}bias", bias)
     return total
+
+
+def _known(layer: nn.Module) -> bool:
+    if type(layer) is nn.Conv2d:
+        return layer.groups == 1 and layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
+    return type(layer) is nn.Linear
+
+
+def _prepared(layer: nn.Module, a: Tensor, power: int) -> Tensor:
+    """What the sums need of a layer's input: its power, or a convolution's patches (B, C k k, places)."""
+    if not isinstance(layer, nn.Conv2d):
+        return _powered(a, power)
+    assert not isinstance(layer.padding, str)
+    return F.unfold(a, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
+
+
+def _sums(layer: nn.Module, a: Tensor, g: Tensor, power: int) -> tuple[Tensor, Tensor]:
+    """Over samples, of |gradient|^power: for the layer's weight, and for its bias."""
+    if not isinstance(layer, nn.Conv2d):
+        g = _powered(g, power)
+        return g.T @ a, g.sum(dim=0)
+    g = g.flatten(2)
+    weight = torch.zeros_like(layer.weight).flatten(1)
+    chunk = max(1, CHUNK_NUMBERS // layer.weight.numel())
+    for start in range(0, len(g), chunk):
+        part = slice(start, start + chunk)
+        weight += _powered(g[part] @ a[part].mT, power).sum(dim=0)
+    return weight.view_as(layer.weight), _powered(g.sum(dim=2), power).sum(dim=0)
 
 
 def through_vmap(net: nn.Module, x: Tensor, vectors: Callable[[Tensor], Tensor], power: int) -> Weights:

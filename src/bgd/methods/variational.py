@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from bgd.methods.base import Base, generator_for, trainable
+from bgd.methods.base import Base, generator_for, optimizer_for, trainable
 from bgd.methods.importance import evaluating
 from bgd.methods.outputs import Outputs, check_outputs
 from bgd.methods.penalty import Weights
@@ -80,7 +80,7 @@ class MeanField:
 
             return hook
 
-        owners = {name.rpartition(".")[0] for name in self.mean}
+        owners = dict.fromkeys(name.rpartition(".")[0] for name in self.mean)
         layers = {name: self.net.get_submodule(name) for name in owners}
         hooks = [layer.register_forward_hook(noise(f"{name}." if name else "")) for name, layer in layers.items()]
         try:
@@ -184,7 +184,7 @@ class Variational(Base):
         if sampling == "local":
             posterior.check_local()
         parameters = [*posterior.mean.values(), *posterior.log_std.values()]
-        super().__init__(net, outputs, torch.optim.Adam(parameters, lr=lr))
+        super().__init__(net, outputs, optimizer_for(parameters, "adam", lr))
         self.posterior = posterior
         self.train_samples, self.test_samples, self.sampling = train_samples, test_samples, sampling
         self.seed = seed
