@@ -5,6 +5,7 @@ import torch
 from scipy import stats
 
 from bgd.optim import noise
+from bgd.optim.batched import can_compile
 from bgd.optim.noise import CHUNK, fold, normal
 
 CPU = torch.device("cpu")
@@ -29,6 +30,14 @@ def test_any_size(kind: noise.NoiseKind, size: int) -> None:
     out = draw(kind, [fold(3)], size)
     assert out.shape == (1, size)
     assert out.isfinite().all()
+
+
+@pytest.mark.skipif(not can_compile(), reason="no C++ compiler on this machine")
+def test_compiled_hash_gives_the_same_numbers_at_any_size() -> None:
+    keys = [fold(5, k) for k in range(3)]
+    for size in (1, 83, 129, 5000):
+        compiled = normal("hash", keys, size, torch.float32, CPU, compiled=True)
+        torch.testing.assert_close(compiled, draw("hash", keys, size), rtol=0, atol=2e-6)
 
 
 def test_threads_do_not_change_the_numbers() -> None:

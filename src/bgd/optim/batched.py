@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
+from bgd.optim.health import users_level
+
 if TYPE_CHECKING:
     from bgd.optim.bgd import BGD
 
@@ -93,14 +95,14 @@ class BatchedStep:
                 if path == PATHS[-1]:  # not the path is at fault, but the batch or the objective
                     self.path, self._evaluate = first, None
                     raise
-                reason = reason or _first_line(error)
+                reason = _first_line(error)
             else:
                 if path != first:
                     warnings.warn(
                         f"BGD's {first} batched path cannot run this model: {reason}. It goes on with the {path} path: "
                         "same results, slower.",
                         RuntimeWarning,
-                        stacklevel=2,
+                        stacklevel=users_level(),
                     )
                 assert loss is not None
                 return loss

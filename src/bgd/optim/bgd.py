@@ -15,13 +15,22 @@ from torch.optim import Optimizer
 
 from bgd.optim import noise as noises
 from bgd.optim import rules
+from bgd.optim.arguments import (
+    StdInit,
+    check_choice,
+    check_count,
+    check_group,
+    check_std,
+    first_seed,
+    posterior_dtype,
+    resolve_std,
+)
 from bgd.optim.health import REMEDY, CollapseWatch, Health, examine
-from bgd.optim.norms import RunningStatistics
+from bgd.optim.norms import RunningStatistics, find_models
 
 if TYPE_CHECKING:
     from bgd.optim.batched import BatchedStep, Objective
 
-StdInit = float | Tensor | Sequence[Tensor] | Callable[[Tensor], "float | Tensor"]
 Params = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
 _TRAINING, _SAMPLED = (
@@ -120,11 +129,11 @@ class BGD(Optimizer):
         implicit_damping: float = 1.0,
         nonfinite: Literal["raise", "skip"] = "raise",
     ) -> None:
-        _check_count("mc_samples", mc_samples)
-        _check_count("implicit_iterations", implicit_iterations)
-        _check_choice("reduction", reduction, ("sum", "mean"))
-        _check_choice("noise", noise, noises.KINDS)
-        _check_choice("nonfinite", nonfinite, ("raise", "skip"))
+        check_count("mc_samples", mc_samples)
+        check_count("implicit_iterations", implicit_iterations)
+        check_choice("reduction", reduction, ("sum", "mean"))
+        check_choice("noise", noise, noises.KINDS)
+        check_choice("nonfinite", nonfinite, ("raise", "skip"))
         if antithetic and mc_samples % 2:
             raise ValueError(f"antithetic noise comes in pairs: mc_samples must be even, got {mc_samples}")
         if not 0 < implicit_damping <= 1:
@@ -139,7 +148,7 @@ class BGD(Optimizer):
         self.implicit_tolerance = implicit_tolerance
         self.implicit_damping = implicit_damping
         self.nonfinite = nonfinite
-        self.seed = _first_seed(seed, generator)
+        self.seed = first_seed(seed, generator)
         self.steps = 0
         self.skipped_steps = 0
         self.draws = 0
@@ -151,19 +160,28 @@ class BGD(Optimizer):
         self._pending: _Pending | None = None
         self._inside_sampled = False
         self._watch = CollapseWatch()
-        self._statistics = RunningStatistics(on_module=self._meet)
+        self._running_statistics: RunningStatistics | None = None
+
+    @property
+    def _statistics(self) -> RunningStatistics:
+        if self._running_statistics is None:
+            models = find_models(p for group in self.param_groups for p in group["params"])
+            self._check_models(models)
+            self._running_statistics = RunningStatistics(models)
+        return self._running_statistics
 
     # --- the posterior
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters, with their own ``lr``, ``std_init``, ``std_min`` or ``std_max`` where given."""
         super().add_param_group(param_group)
+        self._running_statistics = None  # new parameters may come with new modules
         group = self.param_groups[-1]
         try:
-            _check_group(group)
-            stds = _resolve_std(group["std_init"], group["params"])
+            check_group(group)
+            stds = resolve_std(group["std_init"], group["params"])
             for p, std in zip(group["params"], stds, strict=True):
-                _check_std_init(group, std)
+                check_std(group, std)
                 self.state[p] = {"mean": p.detach().to(std.dtype, copy=True), "std": std}
         except Exception:
             self.param_groups.pop()
@@ -478,12 +496,12 @@ class BGD(Optimizer):
         del pending
         return float(batch_size) if self.reduction == "mean" and batch_size is not None else 1.0
 
-    def _meet(self, module: nn.Module) -> None:
-        """Look at a module that runs during a step."""
-        if isinstance(module, DistributedDataParallel) and torch.distributed.get_world_size() > 1:
+    def _check_models(self, models: list[nn.Module]) -> None:
+        """Look at the modules around the parameters, before the first step."""
+        if _averages_gradients(models):
             raise RuntimeError(
-                "BGD cannot tell a DistributedDataParallel model's averaged gradients from its own: "
-                "use bgd.optim.DistributedBGD, which gives the update of one process"
+                "the model is wrapped in DistributedDataParallel, which averages the gradients that BGD sums: "
+                "use bgd.DistributedBGD, which gives the update of one process"
             )
 
     # --- looking at the posterior
@@ -525,7 +543,7 @@ class BGD(Optimizer):
         >>> BGD(model.parameters()).sample_weights(5)[model.weight].shape
         torch.Size([5, 1, 3])
         """
-        _check_count("count", count)
+        check_count("count", count)
         self._check_at_rest("sample_weights()")
         params = self._active()
         self._adopt_mean(params)
@@ -589,7 +607,7 @@ class BGD(Optimizer):
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "bgd"})
         for p, state in zip(params, saved, strict=True):
             # The base class casts state to the weights' own type; the posterior is kept in at least float32.
-            own = {k: v.to(p.device, _posterior_dtype(p), copy=True) for k, v in state.items()}
+            own = {k: v.to(p.device, posterior_dtype(p), copy=True) for k, v in state.items()}
             self.state[p] = own
             p.copy_(own["mean"])
         self._place(state_dict["bgd"])
@@ -604,7 +622,7 @@ class BGD(Optimizer):
         }
 
     def _place(self, position: dict[str, Any]) -> None:
-        _check_choice("noise", position["noise"], noises.KINDS)
+        check_choice("noise", position["noise"], noises.KINDS)
         for key in self._position():
             setattr(self, key, position[key])
 
@@ -681,71 +699,6 @@ def _move_compiled() -> Callable[..., list[tuple[Tensor, Tensor]]]:
     return torch.compile(lambda *args: list(_move(*args)))
 
 
-def _posterior_dtype(p: Tensor) -> torch.dtype:
-    """Half precision cannot hold a posterior: its steps are smaller than the weights' rounding."""
-    return torch.promote_types(p.dtype, torch.float32)
-
-
-def _first_seed(seed: int | None, generator: torch.Generator | None) -> int:
-    if generator is not None:
-        return int(torch.randint(2**62, (), generator=generator, device=generator.device))
-    if seed is None:
-        return torch.initial_seed()
-    if not isinstance(seed, int) or seed < 0:
-        raise ValueError(f"seed must be a whole number from 0, got {seed!r}")
-    return seed
-
-
-def _resolve_std(std_init: StdInit, params: list[Tensor]) -> list[Tensor]:
-    """The initial std of each parameter as a tensor of its shape."""
-    values: Sequence[float | Tensor]
-    if callable(std_init) and not isinstance(std_init, Tensor):
-        values = [std_init(p) for p in params]
-    elif isinstance(std_init, Sequence):
-        if len(std_init) != len(params):
-            raise ValueError(f"std_init has {len(std_init)} tensors for {len(params)} parameters")
-        values = std_init
-    else:
-        values = [std_init] * len(params)
-    stds = []
-    for p, value in zip(params, values, strict=True):
-        if not p.is_floating_point():
-            raise TypeError(f"BGD needs floating-point parameters, got {p.dtype}")
-        try:
-            std = torch.as_tensor(value, device=p.device).to(_posterior_dtype(p))
-            stds.append(std.detach().expand(p.shape).clone())
-        except (RuntimeError, TypeError, ValueError) as error:
-            raise ValueError(f"std_init {value!r} does not fit a parameter of shape {tuple(p.shape)}") from error
-    return stds
-
-
-def _check_std_init(group: dict[str, Any], std: Tensor) -> None:
-    low, high = rules.std_bounds(std.dtype)
-    if std.numel() and not bool(((std >= low) & (std <= high)).all()):
-        worst = std[~((std >= low) & (std <= high))][0].item()
-        raise ValueError(f"std_init must be positive and finite (from {low:.1e} to {high:.1e}), got {worst}")
-    for name, sign in (("std_min", 1), ("std_max", -1)):
-        bound = group[name]
-        if isinstance(bound, int | float) and std.numel() and bool((sign * (std - bound) < 0).any()):
-            raise ValueError(f"std_init {std.mean().item():g} lies outside {name}={bound}")
-
-
-def _check_group(group: dict[str, Any]) -> None:
-    lr = group["lr"]
-    if not bool(torch.as_tensor(lr) >= 0) or not bool(torch.as_tensor(lr).isfinite()):
-        raise ValueError(f"lr (the paper's eta) must be a finite number from 0, got {lr}")
-    low, high = group["std_min"], group["std_max"]
-    if low is not None and not (isinstance(low, int | float) and 0 < low < float("inf")):
-        raise ValueError(f"std_min must be None or a positive number, got {low!r}")
-    if high not in (None, "init") and not (isinstance(high, int | float) and 0 < high < float("inf")):
-        raise ValueError(f'std_max must be None, "init" or a positive number, got {high!r}')
-
-
-def _check_count(name: str, value: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
-
-
-def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+def _averages_gradients(models: Iterable[nn.Module]) -> bool:
+    wrappers = (m for m in models if isinstance(m, DistributedDataParallel))
+    return any(torch.distributed.get_world_size(m.process_group) > 1 for m in wrappers)

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel
 
-from bgd.optim.bgd import BGD, Params, StdInit, _check_choice, _Pending
+from bgd.optim.arguments import StdInit, check_choice
+from bgd.optim.bgd import BGD, Params, _averages_gradients, _Pending
 
 
 class DistributedBGD(BGD):
@@ -43,7 +43,7 @@ class DistributedBGD(BGD):
         process_group: dist.ProcessGroup | None = None,
         **settings: Any,
     ) -> None:
-        _check_choice("split", split, ("samples", "batch"))
+        check_choice("split", split, ("samples", "batch"))
         if not dist.is_initialized():
             raise RuntimeError("DistributedBGD needs torch.distributed.init_process_group first; or use BGD")
         self.split = split
@@ -100,11 +100,11 @@ class DistributedBGD(BGD):
         pending.untouched = {p for p, t in zip(pending.params, touched, strict=True) if not t}
         return 1.0
 
-    def _meet(self, module: nn.Module) -> None:
-        if isinstance(module, DistributedDataParallel) and self.split == "samples" and self._world > 1:
+    def _check_models(self, models: list[nn.Module]) -> None:
+        if self.split == "samples" and _averages_gradients(models):
             raise RuntimeError(
                 'DistributedDataParallel averages gradients over ranks, whose noise differs under split="samples": '
-                'E[g eps] would shrink. Pass the bare model (model.module) to the closure, or use split="batch"'
+                'E[g eps] would shrink. Drop the wrapper and use the bare model, or use split="batch"'
             )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -7,11 +7,15 @@ vanish, and nothing can be learned any more. Neither shows in the loss of a sing
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+import bgd
 
 EXPLODED = 1e3
 """A std this many times its initial value has exploded: healthy runs stay below 20."""
@@ -87,5 +91,18 @@ class CollapseWatch:
             warnings.warn(
                 f"BGD's posterior has collapsed by step {step}. {health.complaint} {REMEDY}",
                 CollapseWarning,
-                stacklevel=5,
+                stacklevel=users_level(),
             )
+
+
+def users_level() -> int:
+    """The stack level of the nearest frame that is neither ours nor torch's: where a warning should point.
+
+    >>> users_level() >= 1
+    True
+    """
+    ours = tuple(os.path.dirname(os.path.abspath(module.__file__ or "")) for module in (bgd, torch))
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
+        frame, level = frame.f_back, level + 1
+    return level

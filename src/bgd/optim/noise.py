@@ -29,6 +29,10 @@ KINDS: tuple[NoiseKind, ...] = get_args(NoiseKind)
 CHUNK = 1 << 16
 """Elements that one seed of the ``"torch"`` kind covers on a CPU."""
 
+LANES = 64
+"""Pairs of the ``"hash"`` kind come in multiples of this: with ragged ends the kernel that torch 2.13 compiles writes
+past its output."""
+
 _MASK64 = (1 << 64) - 1
 
 
@@ -66,7 +70,7 @@ def normal(
     if kind == "hash":
         words = [[_int32(key), _int32(key >> 32)] for key in keys]
         halves = _hash_normal_compiled() if compiled else _hash_normal
-        pairs: Tensor = halves(torch.tensor(words, dtype=torch.int32, device=device), (size + 1) // 2)
+        pairs: Tensor = halves(torch.tensor(words, dtype=torch.int32, device=device), -(-size // (2 * LANES)) * LANES)
         return pairs[:, :size].to(dtype)
     out = torch.empty(len(keys), size, dtype=dtype, device=device)
     chunk = CHUNK if device.type == "cpu" else max(size, 1)

@@ -1,0 +1,105 @@
+"""A posterior that dies is noticed, said once, and cured by what the warning names."""
+
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from bgd import BGD, CollapseWarning
+from bgd.optim.health import examine
+
+
+def explosive(**settings) -> tuple[BGD, list[float]]:
+    """A wide net, two samples, a large std: E[g eps] is mostly noise, and the stds explode in a few steps."""
+    torch.manual_seed(0)
+    x = torch.randn(128, 400)
+    y = x[:, :10].argmax(1)
+    model = nn.Sequential(nn.Linear(400, 100), nn.ReLU(), nn.Linear(100, 100), nn.ReLU(), nn.Linear(100, 10))
+    optimizer = BGD(model.parameters(), std_init=0.12, mc_samples=2, seed=2019, nonfinite="skip", **settings)
+
+    def closure() -> torch.Tensor:
+        loss = F.cross_entropy(model(x), y, reduction="sum")
+        loss.backward()
+        return loss
+
+    losses = [float(optimizer.step(closure)) for _ in range(60)]
+    return optimizer, losses
+
+
+def test_a_collapse_is_said_once_and_names_the_remedy() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        explosive()
+    said = [str(w.message) for w in caught if issubclass(w.category, CollapseWarning)]
+    assert len(said) == 1
+    assert "exploded" in said[0]
+    assert 'std_max="init"' in said[0]
+
+
+def test_the_warning_points_at_the_users_line() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        explosive()
+    assert next(w for w in caught if issubclass(w.category, CollapseWarning)).filename == __file__
+
+
+def test_the_remedy_works() -> None:
+    optimizer, losses = explosive(std_max="init")  # a warning would be an error here
+    assert losses[-1] < losses[0]
+    assert optimizer.skipped_steps == 0
+
+
+def test_an_overflow_after_an_explosion_names_the_remedy() -> None:
+    torch.manual_seed(0)
+    p = nn.Parameter(torch.zeros(10))
+    optimizer = BGD([p], std_init=0.1)
+    optimizer.state[p]["std"].fill_(1e10)
+
+    def closure() -> torch.Tensor:
+        loss = p.pow(5).sum()
+        loss.backward()
+        return loss
+
+    with pytest.raises(FloatingPointError, match=r'exploded.*std_max="init"'):
+        optimizer.step(closure)
+
+
+def test_vanished_and_dead_posteriors_are_recognised() -> None:
+    gone = examine([torch.full((1000,), 1e-6)], [0.1], [torch.ones(1000)])
+    assert "vanished" in str(gone.complaint)
+    dead = examine([torch.full((1000,), 0.1)], [0.1], [torch.cat([torch.zeros(995), torch.ones(5)])])
+    assert "exactly 0" in str(dead.complaint)
+    well = examine([torch.rand(1000) * 0.1 + 1e-3], [0.1], [torch.cat([torch.zeros(900), torch.ones(100)])])
+    assert well.complaint is None
+
+
+def test_vanishing_is_noticed_during_training() -> None:
+    p = nn.Parameter(torch.zeros(50))
+    optimizer = BGD([p], std_init=1.0, mc_samples=50, antithetic=True)
+
+    def closure() -> torch.Tensor:
+        loss = 1e7 * p.square().sum()  # a very steep valley: every weight becomes certain
+        loss.backward()
+        return loss
+
+    with pytest.warns(CollapseWarning, match="vanished"):
+        optimizer.step(closure)
+
+
+def test_stds_never_become_denormal() -> None:
+    p = nn.Parameter(torch.ones(50))
+    optimizer = BGD([p], std_init=1.0, mc_samples=2, antithetic=True)
+
+    def closure() -> torch.Tensor:
+        loss = (1e30 * p * p.detach().sign() + 1e30 * (p - 1).abs()).sum()
+        loss.backward()
+        return loss
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CollapseWarning)
+        for _ in range(10):
+            optimizer.step(closure)
+    std = optimizer.state[p]["std"]
+    assert bool((std * std >= torch.finfo(torch.float32).tiny).all())

@@ -1,0 +1,420 @@
+"""The optimizer in a training loop: what a step does, and what it refuses."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from problems import Problem, posterior
+from torch import nn
+
+from bgd import BGD
+
+
+def close(a: list[torch.Tensor], b: list[torch.Tensor], tolerance: float = 1e-12) -> None:
+    torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
+
+
+# --- the scale of the loss
+
+
+def test_sum_and_mean_give_the_same_update() -> None:
+    results = []
+    for reduction in ("sum", "mean"):
+        torch.manual_seed(1)
+        problem = Problem()
+        optimizer = BGD(problem.model.parameters(), std_init=0.1, reduction=reduction, seed=3)
+        for _ in range(5):
+            optimizer.step(problem.closure(optimizer, reduction), batch_size=20)
+        results.append(posterior(optimizer))
+    close(*results)
+
+
+def test_a_batch_cut_in_two_gives_the_same_update() -> None:
+    results = []
+    for cuts in ([slice(None)], [slice(0, 7), slice(7, 20)]):
+        torch.manual_seed(1)
+        problem = Problem()
+        optimizer = BGD(problem.model.parameters(), std_init=0.1, seed=3, mc_samples=4)
+        for _ in range(5):
+            for _ in range(4):
+                optimizer.draw()
+                for rows in cuts:
+                    problem.loss(rows=rows).backward()
+                optimizer.accumulate()
+            optimizer.step()
+        results.append(posterior(optimizer))
+    close(*results)
+
+
+def test_mean_needs_the_batch_size(problem: Problem) -> None:
+    optimizer = BGD(problem.model.parameters(), reduction="mean")
+    with pytest.raises(ValueError, match="batch_size"):
+        optimizer.step(problem.closure(optimizer, "mean"))
+    with pytest.raises(ValueError, match="got 0"):
+        optimizer.step(problem.closure(optimizer, "mean"), batch_size=0)
+
+
+def test_a_closure_that_forgets_zero_grad_is_right_all_the_same() -> None:
+    results = []
+    for forget in (False, True):
+        torch.manual_seed(1)
+        problem = Problem()
+        optimizer = BGD(problem.model.parameters(), seed=3)
+
+        def forgetful(problem: Problem = problem) -> torch.Tensor:
+            loss = problem.loss()
+            loss.backward()
+            return loss
+
+        for _ in range(3):
+            optimizer.step(forgetful if forget else problem.closure(optimizer))
+        results.append(posterior(optimizer))
+    close(*results)
+
+
+# --- between steps the weights are the mean
+
+
+def test_weights_are_the_mean_after_a_step(problem: Problem) -> None:
+    optimizer = BGD(problem.model.parameters(), std_init=0.3)
+    optimizer.step(problem.closure(optimizer))
+    for p in problem.model.parameters():
+        assert torch.equal(p, optimizer.state[p]["mean"])
+
+
+def test_weights_written_between_steps_are_the_new_mean(problem: Problem) -> None:
+    optimizer = BGD(problem.model.parameters(), std_init=1e-6)
+    optimizer.step(problem.closure(optimizer))
+    with torch.no_grad():
+        for p in problem.model.parameters():
+            p.fill_(0.25)
+    optimizer.step(problem.closure(optimizer))
+    for p in problem.model.parameters():
+        torch.testing.assert_close(p.detach(), torch.full_like(p, 0.25), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("where", ["closure", "accumulate"])
+def test_an_exception_inside_a_step_leaves_everything_as_it_was(problem: Problem, where: str) -> None:
+    optimizer = BGD(problem.model.parameters(), std_init=0.3)
+    optimizer.step(problem.closure(optimizer))
+    before, weights = posterior(optimizer), problem.weights()
+    calls = 0
+
+    def failing() -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == 3 and where == "closure":
+            raise KeyboardInterrupt
+        loss = problem.loss()
+        if not (calls == 3 and where == "accumulate"):
+            loss.backward()
+        return loss
+
+    with pytest.raises((KeyboardInterrupt, RuntimeError)):
+        optimizer.step(failing)
+    assert all(map(torch.equal, posterior(optimizer), before))
+    assert all(map(torch.equal, problem.weights(), weights))
+    assert optimizer.steps == 1
+    optimizer.step(problem.closure(optimizer))
+
+
+# --- sampled()
+
+
+def test_sampled_restores_the_mean_also_on_an_exception(problem: Problem) -> None:
+    optimizer = BGD(problem.model.parameters(), std_init=0.3)
+    before = problem.weights()
+
+    def crash() -> None:
+        with optimizer.sampled():
+            assert not torch.equal(problem.weights()[0], before[0])
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        crash()
+    assert all(map(torch.equal, problem.weights(), before))
+
+
+def test_sampled_draws_have_the_posteriors_moments() -> None:
+    p = nn.Parameter(torch.linspace(-1, 1, 50))
+    optimizer = BGD([p], std_init=0.3, seed=1)
+    draws = []
+    for _ in range(400):
+        with optimizer.sampled():
+            draws.append(p.detach().clone())
+    stacked = torch.stack(draws)
+    torch.testing.assert_close(stacked.mean(0), p.detach(), rtol=0, atol=5 * 0.3 / 20)
+    assert float(stacked.std(0).mean()) == pytest.approx(0.3, rel=0.03)
+
+
+def test_sample_weights_are_the_networks_that_sampled_shows(problem: Problem) -> None:
+    shown = []
+    first = BGD(problem.model.parameters(), std_init=0.3, seed=5)
+    for _ in range(3):
+        with first.sampled():
+            shown.append(problem.weights())
+    second = BGD(problem.model.parameters(), std_init=0.3, seed=5)
+    drawn = second.sample_weights(3)
+    for i, p in enumerate(problem.model.parameters()):
+        assert torch.equal(torch.stack([s[i] for s in shown]), drawn[p])
+
+
+def test_looking_at_the_posterior_does_not_change_training() -> None:
+    results = []
+    for look in (False, True):
+        torch.manual_seed(1)
+        problem = Problem()
+        optimizer = BGD(problem.model.parameters(), seed=3)
+        for _ in range(4):
+            optimizer.step(problem.closure(optimizer))
+            if look:
+                with optimizer.sampled():
+                    problem.loss()
+        results.append(posterior(optimizer))
+    assert all(map(torch.equal, *results))
+
+
+# --- the long form, and its misuse
+
+
+def test_draw_backward_accumulate_step_equals_the_closure() -> None:
+    results = []
+    for long_form in (False, True):
+        torch.manual_seed(1)
+        problem = Problem()
+        optimizer = BGD(problem.model.parameters(), std_init=0.1, mc_samples=4, seed=3)
+        for _ in range(3):
+            if long_form:
+                for _ in range(4):
+                    optimizer.draw()
+                    loss = problem.loss()
+                    loss.backward()
+                    optimizer.accumulate(loss)
+                returned = optimizer.step()
+            else:
+                returned = optimizer.step(problem.closure(optimizer))
+        results.append([*posterior(optimizer), returned])
+    assert all(map(torch.equal, *results))
+
+
+def test_misuse_of_the_long_form_is_caught(problem: Problem) -> None:
+    optimizer = BGD(problem.model.parameters(), mc_samples=2)
+    with pytest.raises(RuntimeError, match="without samples"):
+        optimizer.step()
+    with pytest.raises(RuntimeError, match="without draw"):
+        optimizer.accumulate()
+    problem.loss().backward()  # stale gradients must not count as a backward() of the drawn network
+    optimizer.draw()
+    with pytest.raises(RuntimeError, match="backward"):
+        optimizer.accumulate()
+    with pytest.raises(RuntimeError, match="draw\\(\\) twice"):
+        optimizer.draw()
+    with pytest.raises(RuntimeError, match="accumulate"):
+        optimizer.step()
+    with pytest.raises(RuntimeError, match="pending"):
+        optimizer.step(problem.closure(optimizer))
+    with pytest.raises(RuntimeError, match="pending"):
+        optimizer.state_dict()
+    with pytest.raises(RuntimeError, match="pending"), optimizer.sampled():
+        pass
+    optimizer.discard()
+    optimizer.step(problem.closure(optimizer))
+    with optimizer.sampled():
+        with pytest.raises(RuntimeError, match="inside sampled"):
+            optimizer.draw()
+        with pytest.raises(RuntimeError, match="inside sampled"):
+            optimizer.state_dict()
+        with pytest.raises(RuntimeError, match="inside sampled"), optimizer.sampled():
+            pass
+
+
+def test_discard_restores_the_mean(problem: Problem) -> None:
+    optimizer = BGD(problem.model.parameters(), std_init=0.5)
+    before = problem.weights()
+    optimizer.draw()
+    assert not torch.equal(problem.weights()[0], before[0])
+    optimizer.discard()
+    assert all(map(torch.equal, problem.weights(), before))
+
+
+def test_odd_antithetic_samples_are_refused(problem: Problem) -> None:
+    optimizer = BGD(problem.model.parameters(), mc_samples=2, antithetic=True)
+    optimizer.draw()
+    problem.loss().backward()
+    optimizer.accumulate()
+    with pytest.raises(RuntimeError, match="pairs, got 1"):
+        optimizer.step()
+    assert optimizer._pending is None
+
+
+def test_a_closure_without_a_loss_is_refused(problem: Problem) -> None:
+    optimizer = BGD(problem.model.parameters())
+    with pytest.raises(RuntimeError, match="must return the loss"):
+        optimizer.step(lambda: None)  # type: ignore[arg-type,return-value]
+
+
+# --- parameters that do not take part
+
+
+def test_parameters_without_a_gradient_do_not_move_by_a_bit() -> None:
+    used, unused = nn.Linear(3, 2), nn.Linear(3, 2)
+    optimizer = BGD([*used.parameters(), *unused.parameters()], std_init=0.1)
+    before = [t.clone() for p in unused.parameters() for t in (p, optimizer.state[p]["std"])]
+
+    def closure() -> torch.Tensor:
+        loss = used(torch.ones(4, 3)).square().sum()
+        loss.backward()
+        return loss
+
+    moved = used.weight.detach().clone()
+    for _ in range(3):
+        optimizer.step(closure)
+    after = [t for p in unused.parameters() for t in (p, optimizer.state[p]["std"])]
+    assert all(map(torch.equal, before, after))
+    assert not torch.equal(moved, used.weight)
+
+
+def test_frozen_parameters_are_neither_sampled_nor_moved(problem: Problem) -> None:
+    frozen = problem.model[0].weight
+    frozen.requires_grad_(False)
+    optimizer = BGD(problem.model.parameters(), std_init=0.3)
+    before = frozen.clone()
+    seen = []
+    closure = problem.closure(optimizer)
+
+    def watching() -> torch.Tensor:
+        seen.append(torch.equal(frozen, before))
+        return closure()
+
+    optimizer.step(watching)
+    assert all(seen)
+    assert torch.equal(frozen, before)
+    frozen.requires_grad_(True)
+    optimizer.step(closure)
+    assert not torch.equal(frozen, before)
+
+
+def test_nothing_to_sample_is_an_error() -> None:
+    p = nn.Parameter(torch.ones(2), requires_grad=False)
+    optimizer = BGD([p])
+    with pytest.raises(RuntimeError, match="requires a gradient"):
+        optimizer.draw()
+
+
+# --- NaN and infinity
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_bad_gradient_raises_before_it_reaches_the_posterior(problem: Problem, value: float) -> None:
+    optimizer = BGD(problem.model.named_parameters(), seed=1)
+    optimizer.step(problem.closure(optimizer))
+    before = [*posterior(optimizer), *problem.weights()]
+    problem.x[3, 2] = value
+    with pytest.raises(FloatingPointError, match=r"'0\.weight'.*step 1.*unchanged.*skip"):
+        optimizer.step(problem.closure(optimizer))
+    assert all(map(torch.equal, [*posterior(optimizer), *problem.weights()], before))
+    assert optimizer.steps == 1
+
+
+def test_a_bad_batch_can_be_skipped(problem: Problem) -> None:
+    optimizer = BGD(problem.model.parameters(), seed=1, nonfinite="skip")
+    before = posterior(optimizer)
+    good = problem.x.clone()
+    problem.x[3, 2] = float("nan")
+    optimizer.step(problem.closure(optimizer))
+    assert all(map(torch.equal, posterior(optimizer), before))
+    assert optimizer.skipped_steps == 1
+    problem.x = good
+    optimizer.step(problem.closure(optimizer))
+    assert optimizer.skipped_steps == 1
+    assert not torch.equal(posterior(optimizer)[0], before[0])
+
+
+# --- the implicit equations
+
+
+def test_implicit_iterations_find_the_fixed_point_of_a_quadratic() -> None:
+    p = nn.Parameter(torch.tensor([1.0, -2.0], dtype=torch.float64))
+    h = torch.tensor([4.0, 0.5], dtype=torch.float64)
+    optimizer = BGD(
+        [p],
+        std_init=1.0,
+        mc_samples=200,
+        antithetic=True,
+        seed=1,
+        implicit_iterations=60,
+        implicit_damping=0.3,
+        implicit_tolerance=1e-10,
+    )
+
+    def closure() -> torch.Tensor:
+        loss = (0.5 * h * p**2).sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    # Antithetic noise makes E[g] exact; E[g eps] = h std mean(eps^2) has the noise of 100 pairs.
+    torch.testing.assert_close(p.detach(), torch.tensor([1.0, -2.0], dtype=torch.float64) / (1 + h), rtol=1e-6, atol=0)
+    torch.testing.assert_close(optimizer.state[p]["std"] ** -2, 1 + h, rtol=0.3, atol=0)
+    assert optimizer.steps == 1
+
+
+def test_one_implicit_iteration_is_the_papers_algorithm_and_more_differ() -> None:
+    results = []
+    for iterations in (1, 2):
+        torch.manual_seed(1)
+        problem = Problem()
+        optimizer = BGD(problem.model.parameters(), std_init=0.1, seed=3, implicit_iterations=iterations)
+        optimizer.step(problem.closure(optimizer))
+        results.append(posterior(optimizer)[0])
+    assert not torch.allclose(*results, rtol=1e-9)
+
+
+def test_a_failed_implicit_step_restores_the_prior(problem: Problem) -> None:
+    optimizer = BGD(problem.model.parameters(), std_init=0.1, mc_samples=2, implicit_iterations=3)
+    before = [*posterior(optimizer), *problem.weights()]
+    calls = 0
+    closure = problem.closure(optimizer)
+
+    def failing() -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == 5:
+            raise ZeroDivisionError
+        return closure()
+
+    with pytest.raises(ZeroDivisionError):
+        optimizer.step(failing)
+    assert all(map(torch.equal, [*posterior(optimizer), *problem.weights()], before))
+
+
+def test_dropout_draws_its_own_mask_in_every_sampled_network() -> None:
+    model = nn.Sequential(nn.Linear(4, 50), nn.Dropout(0.5))
+    optimizer = BGD(model.parameters(), std_init=1e-6, mc_samples=4)
+    masks = []
+
+    def closure() -> torch.Tensor:
+        out = model(torch.ones(2, 4))
+        masks.append((out == 0).detach())
+        loss = out.square().sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    assert len({tuple(m.flatten().tolist()) for m in masks}) == 4
+
+
+def test_it_learns() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(256, 2, generator=generator)
+    y = (x.prod(1) > 0).long()  # not linearly separable
+    model = nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 2))
+    optimizer = BGD(model.parameters(), std_init=0.1, mc_samples=10, seed=0)
+
+    def closure() -> torch.Tensor:
+        loss = F.cross_entropy(model(x), y, reduction="sum")
+        loss.backward()
+        return loss
+
+    for _ in range(150):
+        optimizer.step(closure)
+    assert float((model(x).argmax(1) == y).float().mean()) > 0.95
