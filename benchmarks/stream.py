@@ -1,9 +1,10 @@
 """What preparing a batch costs, in units of an SGD step on MLP 1024-200-200-10 with batches of 128.
 
 Every kind of stream is read alternately with an SGD step on the batch it gave, so that caches are as cold as in a
-real run; medians of both, in one process. Random bytes stand in for MNIST: their number and shape are the same.
+real run; medians over windows of 64 of both, in one process. Random bytes stand in for MNIST, in the same number
+and shape.
 
-    python benchmarks/stream.py [--repeats 300]
+    python benchmarks/stream.py [--repeats 8] [--threads 2]
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from bgd.scenarios import (
 )
 
 TARGET = 0.1
+WINDOW = 64
 
 
 def random_bytes(n: int, generator: torch.Generator) -> Part:
@@ -84,35 +86,44 @@ def streams() -> dict[str, tuple[Callable[[], Stream], int]]:
 
 
 def measure(stream: Stream, begin: int, repeats: int) -> tuple[float, float]:
-    """Median seconds of a batch and of an SGD step."""
+    """Seconds of a batch and of an SGD step: medians of means over windows.
+
+    A stream gathers several batches at once, so that most cost little and one in sixteen much: only the mean over
+    a window is honest.
+    """
     net = MLP(1024, 10)
     sgd = torch.optim.SGD(net.parameters(), lr=0.01)
-    # what a long run has remembered by then: two tasks' images, each once
-    for i in range(begin - 1000, begin):
-        stream.batch(max(i, 0))
-    batch_times, step_times = [], []
-    for i in range(begin, begin + repeats):
-        start = time.perf_counter()
-        batch = stream.batch(i)
-        middle = time.perf_counter()
-        sgd.zero_grad()
-        cross_entropy(net(batch.x), batch.y).backward()
-        sgd.step()
-        end = time.perf_counter()
-        batch_times.append(middle - start)
-        step_times.append(end - middle)
-    return statistics.median(batch_times), statistics.median(step_times)
+    # by then a long run has met every image of its current tasks
+    for i in range(max(begin - 3000, 0), begin):
+        stream.batch(i)
+    windows = []
+    for window in range(repeats):
+        batch_time = step_time = 0.0
+        for i in range(WINDOW):
+            start = time.perf_counter()
+            batch = stream.batch(begin + window * WINDOW + i)
+            middle = time.perf_counter()
+            sgd.zero_grad()
+            cross_entropy(net(batch.x), batch.y).backward()
+            sgd.step()
+            batch_time += middle - start
+            step_time += time.perf_counter() - middle
+        windows.append((batch_time / WINDOW, step_time / WINDOW))
+    batches, steps = zip(*windows, strict=True)
+    return statistics.median(batches), statistics.median(steps)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=300)
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--repeats", type=int, default=8)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
     table = Table(title=f"Preparing a batch of 128 x 1024 (target: {TARGET} SGD steps)")
     for column in ("stream", "batch, ms", "SGD step, ms", "ratio"):
         table.add_column(column, justify="left" if column == "stream" else "right")
     for name, (make, begin) in streams().items():
-        batch, step = measure(make(), begin, repeats)
+        batch, step = measure(make(), begin, arguments.repeats)
         ratio = batch / step
         style = "green" if ratio <= TARGET else "yellow"
         table.add_row(name, f"{batch * 1e3:.3f}", f"{step * 1e3:.3f}", f"[{style}]{ratio:.3f}[/]")

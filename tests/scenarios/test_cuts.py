@@ -208,6 +208,11 @@ def test_tasks_that_do_not_fit_their_heads(tasks, heads, said):
         TaskSet(tuple(Task("t", s, s) for s in tasks), heads)
 
 
+def test_images_of_several_types_are_refused(make_data):
+    with pytest.raises(ScenarioError, match=r"task 1 .*torch.float32 images, task 0 torch.uint8"):
+        mix([make_data(), make_data(dtype=torch.float32)], shared_head=True)
+
+
 def test_a_task_without_samples():
     empty = Samples(torch.zeros(0, 1, 2, 2, dtype=torch.uint8), torch.zeros(0, dtype=torch.int64))
     with pytest.raises(ScenarioError, match="no train samples"):

@@ -244,7 +244,7 @@ def test_mixed_batches_hold_each_sample_of_its_task_in_the_order_drawn(data):
 
 
 def test_mixed_batches_of_tasks_with_their_own_normalisation(make_data):
-    tasks = mix([make_data(name="a"), make_data(name="b", seed=5, dtype=torch.float32)], shared_head=True)
+    tasks = mix([make_data(name="a"), make_data(name="b", seed=5)], shared_head=True)
     stream = Joint(tasks, scenario("domain"), batch_size=50)
     batch, (_, where) = stream[0], stream.draw(0)
     for b in range(50):

@@ -58,7 +58,7 @@ class Continuous(Stream):
         self.beta = beta
         self.stages = tuple(iterations * (k + 1) // len(tasks) for k in range(len(tasks)))
         self._sizes = np.array([len(task.train) for task in tasks], dtype=np.uint64)
-        self._block = Latest[tuple[NDArray[np.intp], Rows]]()
+        self._block = Latest[list[tuple[int | NDArray[np.intp], Rows]]]()
 
     def __len__(self) -> int:
         return self.iterations
@@ -66,15 +66,13 @@ class Continuous(Stream):
     def draw(self, iteration: int) -> tuple[int | NDArray[np.intp], Rows]:
         """Each sample's task (or the one that all have) and image."""
         block, i = divmod(iteration, BLOCK)
-        tasks, where = self._block.get(block, lambda: self._draw_block(block))
-        task = tasks[i]
-        return (int(task[0]) if (task == task[0]).all() else task), where[i]
+        return self._block.get(block, lambda: self._draw_block(block))[i]
 
     def expected(self, iterations: Sequence[int] | NDArray[np.intp]) -> NDArray[np.float64]:
         """The schedule, (n, T)."""
         return proportions(iterations, self.corners)
 
-    def _draw_block(self, block: int) -> tuple[NDArray[np.intp], Rows]:
+    def _draw_block(self, block: int) -> list[tuple[int | NDArray[np.intp], Rows]]:
         raw = words(self.seed, Use.BATCH, (block, 0), 2 * BLOCK * self.batch_size)
         for_task, for_image = raw.reshape(2, BLOCK, self.batch_size)
         # a last block that reaches beyond the end repeats the last iteration's distribution
@@ -82,4 +80,6 @@ class Continuous(Stream):
         cumulative = self.expected(np.minimum(np.arange(block * BLOCK, (block + 1) * BLOCK), last)).cumsum(1)
         cumulative /= cumulative[:, -1:]
         tasks = np.stack([np.searchsorted(c, u, side="right") for c, u in zip(cumulative, unit(for_task), strict=True)])
-        return tasks, below(for_image, self._sizes[tasks])
+        where = below(for_image, self._sizes[tasks])
+        pure = (tasks == tasks[:, :1]).all(axis=1)
+        return [(int(t[0]) if one else t, rows) for t, one, rows in zip(tasks, pure, where, strict=True)]

@@ -15,9 +15,9 @@ from bgd.scenarios.errors import ScenarioError
 from bgd.scenarios.heads import shared_heads
 from bgd.scenarios.memory import Latest
 from bgd.scenarios.pixels import UNIT, Blend, Pixels, Rotate, Rows
-from bgd.scenarios.streams import Stream
+from bgd.scenarios.streams import Raw, Stream
 from bgd.scenarios.tasks import Samples, Task, TaskSet
-from bgd.scenarios.types import Batch, Scenario
+from bgd.scenarios.types import Scenario
 
 BLOCK = 64  # iterations drawn at once: one call for many costs little more than one for one
 
@@ -157,12 +157,6 @@ class Drifting(Stream):
         """How far the world has moved, from 0 at the first iteration to 1 at the last."""
         return iteration / max(self.iterations - 1, 1)
 
-    def batch(self, iteration: int) -> Batch:
-        """What a learner is handed at an iteration: samples of the world as it is now."""
-        _, where = self.draw(self._checked(iteration))
-        now = self.drift.at(self.progress(iteration)).train
-        return Batch(now.x(now.pixels(where)), now.y(where))
-
     def draw(self, iteration: int) -> tuple[int, Rows]:
         """The moment that is nearest, and the images drawn."""
         block, i = divmod(iteration, BLOCK)
@@ -177,6 +171,18 @@ class Drifting(Stream):
     def drawn(self, iterations: Sequence[int] | NDArray[np.intp]) -> NDArray[np.float64]:
         """The same as expected: where the world is leaves nothing to chance."""
         return self.expected(iterations)
+
+    def _gather(self, chunk: int) -> Raw:
+        """A few batches, each of the world as it is then."""
+        iterations = range(chunk * self._ahead, min((chunk + 1) * self._ahead, len(self)))
+        where = [self.draw(i)[1] for i in iterations]
+        now = [self.drift.at(self.progress(i)).train for i in iterations]
+        return Raw(
+            tasks=[0] * len(now),  # of all moments, the first one's normalisation
+            starts=[k * self.batch_size for k in range(len(now) + 1)],
+            pixels=np.concatenate([samples.pixels(rows) for samples, rows in zip(now, where, strict=True)]),
+            y=self.tasks[0].train.outputs.take(np.concatenate(where)),
+        )
 
     def _draw_block(self, block: int) -> Rows:
         raw = words(self.seed, Use.BATCH, (block, 0), BLOCK * self.batch_size)

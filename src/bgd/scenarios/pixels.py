@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -59,17 +60,18 @@ class Rotate:
     shape: tuple[int, int, int]
 
     def __call__(self, images: Pixels, rows: Rows) -> Pixels:
-        """All images in one pass: they share one sampling grid, as channels of a single image."""
+        """All images in one pass: they share one sampling grid, as channels of a few large images, one a thread."""
         del rows
-        _, h, w = self.shape
+        c, h, w = self.shape
         turn = math.radians(self.degrees)
         cos, sin = math.cos(turn), math.sin(turn)
         # affine_grid measures in half-widths and half-heights: h / w keeps angles right for oblong images
         theta = torch.tensor([[[cos, -sin * h / w, 0.0], [sin * w / h, cos, 0.0]]])
         grid = affine_grid(theta, [1, 1, h, w], align_corners=False)
-        stack = torch.from_numpy(images).float().reshape(1, -1, h, w)
-        turned = grid_sample(stack, grid, align_corners=False).reshape(images.shape).numpy()
-        return _as(turned, images.dtype)
+        count = math.gcd(len(images) * c, torch.get_num_threads())
+        stack = torch.from_numpy(images).float().reshape(count, -1, h, w)
+        turned = grid_sample(stack, grid.expand(count, -1, -1, -1), align_corners=False)
+        return _as(turned.reshape(images.shape).numpy(), images.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +90,8 @@ class Blend:
     def __call__(self, images: Pixels, rows: Rows) -> Pixels:
         """Image ``rows[i]`` is blended with ``others[partners[rows[i]]]``."""
         others = self.others.take(self.partners.take(rows), axis=0)
-        weight = np.float32(self.weight)
-        return _as((1 - weight) * images.astype(np.float32) + weight * others, images.dtype)
+        blend = torch.from_numpy(images).float().lerp_(torch.from_numpy(others).float(), self.weight)
+        return _as(blend.numpy(), images.dtype)
 
 
 @dataclass(frozen=True)
@@ -111,15 +113,22 @@ class Normalise:
             raise ScenarioError(f"normalise: mean={self.mean}, std={self.std}: stds must be above 0, all finite")
 
     def __call__(self, pixels: Pixels, shape: tuple[int, int, int]) -> Tensor:
-        """A float32 batch (n, C, H, W) in memory of its own. ``pixels`` of type float are used up."""
-        unit = 255.0 if pixels.dtype == np.uint8 else 1.0
-        x = torch.from_numpy(pixels.reshape(-1, *shape)).float()
-        scale, shift = [1 / (unit * s) for s in self.std], [-m / s for m, s in zip(self.mean, self.std, strict=True)]
-        if len(scale) == 1:
-            return torch.add(torch.tensor(shift[0]), x, alpha=scale[0], out=x)
+        """A float32 batch (n, C, H, W) in memory of its own."""
+        x = torch.from_numpy(pixels.reshape(-1, *shape)).to(torch.float32, copy=True)
+        scale, shift = _factors(self, 255.0 if pixels.dtype == np.uint8 else 1.0)
+        if isinstance(scale, float):
+            return torch.add(shift, x, alpha=scale, out=x)
         if len(scale) != shape[0]:
             raise ScenarioError(f"normalise: {len(scale)} means for images of {shape[0]} channels")
-        return x.mul_(torch.tensor(scale)[:, None, None]).add_(torch.tensor(shift)[:, None, None])
+        return x.mul_(scale[:, None, None]).add_(shift[:, None, None])
+
+
+@lru_cache(maxsize=256)
+def _factors(normalise: Normalise, unit: float) -> tuple[float | Tensor, Tensor]:
+    """(x / unit - mean) / std as scale * x + shift; one number where all channels share it."""
+    scale = [1 / (unit * s) for s in normalise.std]
+    shift = torch.tensor([-m / s for m, s in zip(normalise.mean, normalise.std, strict=True)])
+    return (scale[0], shift[0]) if len(scale) == 1 else (torch.tensor(scale), shift)
 
 
 UNIT = Normalise()
@@ -150,4 +159,4 @@ def own_statistics(part: Part) -> Normalise:
 
 def _as(values: NDArray[np.float32], dtype: np.dtype[np.uint8] | np.dtype[np.float32]) -> Pixels:
     """Back to the type that the images had; bytes are rounded, never cut off."""
-    return np.rint(values).astype(np.uint8) if dtype == np.uint8 else values
+    return np.rint(values, out=values).astype(np.uint8) if dtype == np.uint8 else values

@@ -11,22 +11,32 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from itertools import accumulate
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from bgd.scenarios.draws import Use, words
 from bgd.scenarios.errors import ScenarioError
 from bgd.scenarios.knowledge import Knowledge
-from bgd.scenarios.memory import Remembered
+from bgd.scenarios.memory import Latest, Remembered
 from bgd.scenarios.pixels import Pixels, Rows
 from bgd.scenarios.tasks import TaskSet, in_batches
 from bgd.scenarios.types import Batch, Scenario
 
 MEMORY = 256 * 2**20  # bytes of changed images that a stream may remember
+CHUNK = 4 * 2**20  # bytes of pixels that are gathered at once
+
+
+class Raw(NamedTuple):
+    """A few batches before normalisation; never handed out, since it holds the future."""
+
+    tasks: list[int | NDArray[np.intp]] | list[int]
+    starts: list[int]
+    pixels: Pixels
+    y: NDArray[np.int64]
 
 
 class Stream(ABC):
@@ -74,7 +84,10 @@ class Stream(ABC):
         self.batch_size = batch_size
         self.seed = seed
         self._remembered = Remembered(memory)
-        self._alike = len({(task.train.normalise, task.train.images.dtype) for task in tasks}) == 1
+        self._alike = len({task.train.normalise for task in tasks}) == 1
+        # several batches are gathered at once: cheaper than one by one, as long as they stay in the cache
+        self._ahead = max(1, min(16, CHUNK // (batch_size * tasks[0].train.flat[0].nbytes)))
+        self._raw = Latest[Raw]()
 
     @abstractmethod
     def __len__(self) -> int:
@@ -90,14 +103,20 @@ class Stream(ABC):
 
     def batch(self, iteration: int) -> Batch:
         """What a learner is handed at an iteration."""
-        task, where = self.draw(self._checked(iteration))
-        if isinstance(task, np.ndarray):
-            x, y = self._mixed(task, where)
-            told: int | Tensor = torch.from_numpy(task.astype(np.int64))
+        chunk, k = divmod(self._checked(iteration), self._ahead)
+        raw = self._raw.get(chunk, lambda: self._gather(chunk))
+        here = slice(raw.starts[k], raw.starts[k + 1])
+        task, pixels = raw.tasks[k], raw.pixels[here]
+        if isinstance(task, int) or self._alike:
+            x = self.tasks[task if isinstance(task, int) else 0].train.x(pixels)
         else:
-            samples = self.tasks[task].train
-            x, y, told = samples.x(self._pixels(task, where)), samples.y(where), task
-        return Batch(x, y, told if self.scenario.reveals >= Knowledge.TASK_ID else None)
+            x = torch.empty(len(pixels), *self.tasks.shape)
+            for t in np.unique(task).tolist():
+                x[torch.from_numpy(task == t)] = self.tasks[t].train.x(pixels[task == t])
+        y = torch.from_numpy(raw.y[here].copy())
+        if self.scenario.reveals < Knowledge.TASK_ID:
+            return Batch(x, y)
+        return Batch(x, y, task if isinstance(task, int) else torch.from_numpy(task.astype(np.int64)))
 
     def __getitem__(self, iteration: int) -> Batch:
         return self.batch(iteration)
@@ -136,20 +155,22 @@ class Stream(ABC):
         samples = self.tasks[task].train
         return samples.pixels(where) if samples.change is None else self._remembered.pixels(task, samples, where)
 
-    def _mixed(self, task: NDArray[np.intp], where: Rows) -> tuple[Tensor, Tensor]:
-        """Samples of several tasks in the order drawn, so that their order tells nothing of the tasks."""
-        y = np.empty(len(where), dtype=np.int64)
-        groups = [(t, np.flatnonzero(task == t)) for t in np.flatnonzero(np.bincount(task)).tolist()]
-        for t, at in groups:
-            y[at] = self.tasks[t].train.outputs.take(where.take(at))
-        parts = [(at, self._pixels(t, where.take(at))) for t, at in groups]
-        if self._alike:  # the usual case, and faster: normalise once
-            pixels = np.empty((len(where), parts[0][1].shape[1]), dtype=parts[0][1].dtype)
-            for at, part in parts:
-                pixels[at] = part
-            x = self.tasks[0].train.x(pixels)
+    def _gather(self, chunk: int) -> Raw:
+        """The pixels of a few batches, in the order drawn, so that their order tells nothing of the tasks."""
+        draws = [self.draw(i) for i in range(chunk * self._ahead, min((chunk + 1) * self._ahead, len(self)))]
+        where = np.concatenate([rows for _, rows in draws])
+        tasks = np.concatenate([np.full(len(rows), task) if isinstance(task, int) else task for task, rows in draws])
+        starts = [0, *accumulate(len(rows) for _, rows in draws)]
+        present = np.flatnonzero(np.bincount(tasks)).tolist()
+        if len(present) == 1:
+            pixels = self._pixels(present[0], where)
+            y = self.tasks[present[0]].train.outputs.take(where)
         else:
-            x = torch.empty(len(where), *self.tasks.shape)
-            for (t, at), (_, part) in zip(groups, parts, strict=True):
-                x[torch.from_numpy(at)] = self.tasks[t].train.x(part)
-        return x, torch.from_numpy(y)
+            flat = self.tasks[0].train.flat
+            pixels = np.empty((len(where), flat.shape[1]), dtype=flat.dtype)
+            y = np.empty(len(where), dtype=np.int64)
+            for t in present:
+                at = np.flatnonzero(tasks == t)
+                pixels[at] = self._pixels(t, where[at])
+                y[at] = self.tasks[t].train.outputs.take(where[at])
+        return Raw([task for task, _ in draws], starts, pixels, y)

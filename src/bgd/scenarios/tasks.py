@@ -43,7 +43,7 @@ class Samples:
     def __len__(self) -> int:
         return len(self.labels)
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int, int]:
         """Of one image: (C, H, W)."""
         c, h, w = self.images.shape[1:]
@@ -111,6 +111,11 @@ class TaskSet:
                     raise ScenarioError(
                         f"{where} has images of shape {part.shape}, task 0 {self.shape}: "
                         "bring them to one shape first, with to_shape"
+                    )
+                if part.images.dtype != self.tasks[0].train.images.dtype:
+                    raise ScenarioError(
+                        f"{where} has {part.images.dtype} images, task 0 {self.tasks[0].train.images.dtype}: "
+                        "bring them to one type first"
                     )
                 own = torch.tensor(self.heads.tasks[t])
                 strange = part.labels[~torch.isin(part.labels, own)]
