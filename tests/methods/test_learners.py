@@ -25,6 +25,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("online-ewc", {"consolidate_every": 1, "optimizer": "sgd", "coefficient": 0.1}),
     ("online-ewc", {"consolidate_every": 3, "proximal": True}),
     ("mas", {"consolidate_every": 2, "coefficient": 0.01}),
+    ("lwf", {"balance": True, "distil_over": "seen"}),
     ("vcl", {"train_size": [96, 80], "sampling": "local", "test_samples": 2}),
     ("bgd", {"std_init": 0.2, "mc_samples": 4, "batched": False, "antithetic": True, "test_samples": 3}),
     ("bgd", {"std_init": 0.2, "mc_samples": 2, "std_max": "init", "noise": "hash"}),

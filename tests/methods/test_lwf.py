@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn import functional as F
 
 from bgd.methods import create
 
@@ -45,6 +46,26 @@ def test_the_distance_is_the_sum_over_old_heads(ended):
         expected += 9.0 * (p * (p / q).log()).sum(1).mean()
     assert learner.distillation(x, student).item() == pytest.approx(expected.item(), rel=1e-4)
     assert expected.item() > 1e-3
+
+
+def test_the_variant_of_van_de_ven_and_tolias(scenarios, heads_of, make_net, make_batches):
+    """Class learning, third task: 1/3 of the loss, 2/3 of the distillation, new labels as rivals with target 0."""
+    scenario = scenarios["class"]
+    learner = create(
+        "lwf", make_net(6), heads_of(scenario), scenario, loss_over="seen", balance=True, distil_over="seen"
+    )
+    for t in range(2):
+        for batch in make_batches(t, scenario):
+            learner.observe(*batch)
+        learner.end_task()
+    x, y, _ = make_batches(2, scenario)[0]
+    learner.outputs.note(y)
+    scores = learner.net(x).detach()
+    p = (scores[:, :4] / 2).softmax(1)
+    q = (scores / 2).softmax(1)[:, :4]
+    distillation = 4 * (p * (p / q).log()).sum(1).mean()
+    expected = F.cross_entropy(scores, y) / 3 + 2 / 3 * distillation
+    assert torch.allclose(learner.loss(x, y, None), expected, rtol=1e-5)
 
 
 def test_it_keeps_old_outputs_better_than_adam(scenarios, heads_of, make_net, make_batches):

@@ -31,6 +31,7 @@ def test_every_method_of_the_tables_is_registered():
         ("bbb", {"train_size": 9, "sampling": "flipout"}, "'flipout': choose one of weights, local"),
         ("bgd", {"std_init": -1.0}, "std_init .* got -1"),
         ("lwf", {"temperature": 0}, "temperature=0"),
+        ("lwf", {"distil_over": "new"}, "'new': choose one of old, seen"),
         ("sgd", {"loss_over": "some"}, "'some': choose one of all, task, seen, batch"),
         ("sgd", {"loss_over": "seen", "labels_trick": True}, "labels_trick=True means loss_over='batch'"),
     ],
@@ -68,7 +69,7 @@ def test_the_loss_runs_over_the_task_head_only_where_testing_knows_it_too(where,
 
 
 def test_settings_are_listed_with_their_defaults():
-    assert settings_of("lwf") == {"lr": 0.001, "coefficient": 1.0, "temperature": 2.0, "optimizer": "adam"}
+    assert settings_of("l2") == {"lr": 0.001, "coefficient": 0.5, "optimizer": "adam"}
     assert all("net" not in settings_of(n) and "outputs" not in settings_of(n) for n in METHODS)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from bgd.methods.base import Base, optimizer_for
 from bgd.methods.importance import evaluating
-from bgd.methods.outputs import Outputs
+from bgd.methods.outputs import Outputs, masked
 from bgd.methods.penalty import Weights
 from bgd.methods.types import MethodError
 from bgd.scenarios.knowledge import Knowledge
@@ -33,6 +33,10 @@ class LwF(Base):
         coefficient: weight of the old outputs; 1 as Li & Hoiem (Hsu et al. published none).
         temperature: T; 2 as Li & Hoiem.
         optimizer: "sgd", "adam" or "adagrad".
+        balance: in the t-th task, weigh the batch's loss by 1 / t and the distillation by 1 - 1 / t.
+        distil_over: with one h, the outputs of the network's softmax: those of "old" labels, or of all labels "seen",
+            where the teacher gives the new ones no probability. ``balance=True, distil_over="seen"`` is the LwF of
+            van de Ven & Tolias (2018).
 
     >>> from bgd.scenarios.heads import Heads
     >>> LwF(nn.Linear(2, 2), Outputs(Heads(2, ((0, 1),)))).needs.name
@@ -40,7 +44,7 @@ class LwF(Base):
     """
 
     needs = Knowledge.BOUNDARIES
-    saved: ClassVar[tuple[str, ...]] = ("teacher", "old")
+    saved: ClassVar[tuple[str, ...]] = ("teacher", "old", "ended")
 
     def __init__(
         self,
@@ -51,21 +55,30 @@ class LwF(Base):
         coefficient: float = 1.0,
         temperature: float = 2.0,
         optimizer: str = "adam",
+        balance: bool = False,
+        distil_over: Literal["old", "seen"] = "old",
     ) -> None:
         super().__init__(net, outputs, optimizer_for(net.parameters(), optimizer, lr))
         if not temperature > 0:
             raise MethodError(f"temperature={temperature}: must be above 0")
         if not coefficient >= 0:
             raise MethodError(f"coefficient={coefficient}: must be 0 or more")
+        if distil_over not in ("old", "seen"):
+            raise MethodError(f"distil_over={distil_over!r}: choose one of old, seen")
         self.coefficient, self.temperature = coefficient, temperature
+        self.balance, self.distil_over = balance, distil_over
         self.teacher: Weights = {}
         self.old = torch.zeros_like(self.outputs.seen)
+        self.ended = 0  # tasks
 
     def loss(self, x: Tensor, y: Tensor, task: int | Tensor | None) -> Tensor:
         """The batch's loss, and the distance to the teacher on the old outputs."""
         scores = self.scores(x)
         loss = self.outputs.loss(scores, y, task)
-        return loss + self.coefficient * self.distillation(x, scores) if self.teacher else loss
+        if not self.teacher:
+            return loss
+        new, old = (1 / (self.ended + 1), self.ended / (self.ended + 1)) if self.balance else (1.0, 1.0)
+        return new * loss + old * self.coefficient * self.distillation(x, scores)
 
     def distillation(self, x: Tensor, scores: Tensor) -> Tensor:
         """T^2 sum_h KL(teacher_h || net_h) at temperature T."""
@@ -73,7 +86,11 @@ class LwF(Base):
             targets: Tensor = functional_call(self.net, self.teacher, (x,))
         total = scores.new_zeros(())
         for group in self.outputs.groups(self.old):
-            log_q, log_p = ((s[:, group] / self.temperature).log_softmax(1) for s in (scores, targets))
+            log_p = (targets[:, group] / self.temperature).log_softmax(1)
+            log_q = (scores[:, group] / self.temperature).log_softmax(1)
+            if self.distil_over == "seen" and self.outputs.over != "task":
+                everything = masked(scores, self.outputs.seen) / self.temperature
+                log_q = everything.log_softmax(1)[:, group]
             total = total + F.kl_div(log_q, log_p, reduction="batchmean", log_target=True)
         return total * self.temperature**2
 
@@ -81,4 +98,5 @@ class LwF(Base):
         """The network of this moment becomes the teacher of all labels met so far."""
         self.teacher = {name: t.clone() for name, t in self.net.state_dict().items()}
         self.old = self.outputs.seen.clone()
+        self.ended += 1
         super().end_task(batches)
