@@ -74,8 +74,18 @@ def labels_trick(
 
 def _check_range(labels: Tensor, outputs: int, ignore_index: int) -> None:
     # Reading values would break a compiled graph and stall a GPU; there the criterion's own bounds check speaks.
-    if torch.compiler.is_compiling() or labels.device.type != "cpu" or torch._C._functorch.is_batchedtensor(labels):
+    if torch.compiler.is_compiling() or labels.device.type != "cpu" or _is_mapped(labels):
         return
     wrong = labels[((labels < 0) | (labels >= outputs)) & (labels != ignore_index)]
     if len(wrong):
         raise ValueError(f"label {int(wrong[0])} is out of range: the network has {outputs} outputs")
+
+
+def _is_mapped(tensor: Tensor) -> bool:
+    """Whether ``vmap`` runs over the tensor, at whatever depth: its values are then many, and cannot be read."""
+    functorch = torch._C._functorch
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        if functorch.is_batchedtensor(tensor):
+            return True
+        tensor = functorch.get_unwrapped(tensor)
+    return False

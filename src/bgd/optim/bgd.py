@@ -432,7 +432,7 @@ class BGD(Optimizer):
         lrs = [group["lr"] for _, group, _ in rows]
         if compiled:  # as tensors, so that a scheduler's new value is no reason to compile anew
             lrs = [torch.as_tensor(lr, device=p.device) for lr, (p, _, _) in zip(lrs, rows, strict=True)]
-        moved = (_move_compiled() if compiled else _move)(
+        moved: Iterator[tuple[Tensor, Tensor]] = (_move_compiled() if compiled else _move)(
             [mean for mean, _ in priors],
             [std for _, std in priors],
             [pending.e_g[i] for _, _, i in rows],
@@ -441,7 +441,8 @@ class BGD(Optimizer):
             [(group["std_min"], self._std_max(p, group)) for p, group, _ in rows],
         )
         change = 0.0
-        for state, (_, prior_std), (mean, std) in zip(states, priors, moved, strict=True):
+        for state, (_, prior_std) in zip(states, priors, strict=True):
+            mean, std = next(moved)
             if prior is not None:
                 mean = torch.lerp(state["mean"], mean, self.implicit_damping)
                 std = torch.lerp(state["std"], std, self.implicit_damping)
@@ -449,6 +450,7 @@ class BGD(Optimizer):
                 change = max(change, float(jump.amax()) if jump.numel() else 0.0)
             state["mean"].copy_(mean)
             state["std"].copy_(std)
+            del mean, std  # before the next ones are made: zip over them would keep them too
         return change
 
     def _end_step(self) -> Tensor | None:
@@ -695,8 +697,9 @@ def _move(
 
 
 @cache
-def _move_compiled() -> Callable[..., list[tuple[Tensor, Tensor]]]:
-    return torch.compile(lambda *args: list(_move(*args)))
+def _move_compiled() -> Callable[..., Iterator[tuple[Tensor, Tensor]]]:
+    at_once = torch.compile(lambda *args: list(_move(*args)))
+    return lambda *args: iter(at_once(*args))
 
 
 def _averages_gradients(models: Iterable[nn.Module]) -> bool:

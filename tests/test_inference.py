@@ -1,0 +1,145 @@
+"""Predictions from a posterior: four ways to choose, and two kinds of uncertainty."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from bgd import BGD, Prediction, predict
+from bgd.inference import METHODS, entropy
+
+
+@pytest.fixture
+def model() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 3))
+
+
+def test_four_methods_on_a_case_worked_by_hand() -> None:
+    # Two inputs, three sampled networks over two classes, with probabilities of class 1:
+    sampled = torch.tensor([[0.9, 0.45], [0.2, 0.45], [0.2, 0.9]])
+    probs = torch.stack([1 - sampled, sampled], -1)
+    labels = probs.argmax(-1)
+    p = Prediction(
+        probs=probs.mean(0),
+        map_probs=torch.tensor([[0.3, 0.7], [0.8, 0.2]]),
+        votes=torch.tensor([[2.0, 1.0], [2.0, 1.0]]),
+        sample_labels=labels,
+        expected_entropy=entropy(probs).mean(0),
+    )
+    assert p.labels_by("map").tolist() == [1, 0]
+    assert p.labels_by("vote").tolist() == [0, 0]
+    assert p.labels_by("mean_softmax").tolist() == [0, 1]  # 1.3/3 and 1.8/3
+    assert p.labels_by("mc").tolist() == [[1, 0], [0, 0], [0, 1]]
+    truth = torch.tensor([1, 1])
+    assert [p.accuracy(truth, m) for m in METHODS] == pytest.approx([0.5, 2 / 6, 0.0, 0.5])
+
+
+def test_a_vote_is_a_majority_not_any_vote() -> None:
+    p = Prediction(
+        torch.full((1, 3), 1 / 3),
+        torch.full((1, 3), 1 / 3),
+        torch.tensor([[1.0, 5.0, 4.0]]),
+        torch.zeros(10, 1),
+        torch.zeros(1),
+    )
+    assert p.labels_by("vote").tolist() == [1]
+
+
+def test_a_tied_vote_goes_to_the_larger_mean_probability() -> None:
+    p = Prediction(
+        torch.tensor([[0.2, 0.45, 0.35]]),
+        torch.eye(3)[:1],
+        torch.tensor([[1.0, 2.0, 2.0]]),
+        torch.zeros(5, 1),
+        torch.zeros(1),
+    )
+    assert p.labels_by("vote").tolist() == [1]
+
+
+def test_probabilities_entropy_and_mutual_information(model: nn.Module) -> None:
+    optimizer = BGD(model.parameters(), std_init=0.5, seed=1)
+    x = torch.randn(50, 4)
+    p = predict(model, optimizer, x, samples=20)
+    torch.testing.assert_close(p.probs.sum(-1), torch.ones(50))
+    assert bool(((p.entropy >= 0) & (p.entropy <= math.log(3) + 1e-6)).all())
+    assert bool((p.mutual_information <= p.entropy + 1e-6).all())
+    assert float(p.mutual_information.mean()) > 0.01
+    assert p.votes.sum(-1).tolist() == [20.0] * 50
+    # with no uncertainty left, all four agree and no information is to be had
+    certain = BGD(model.parameters(), std_init=1e-6, seed=1)
+    q = predict(model, certain, x)
+    torch.testing.assert_close(q.probs, q.map_probs, rtol=1e-3, atol=1e-4)
+    assert float(q.mutual_information.max()) < 1e-4
+
+
+def test_mean_softmax_is_the_mean_over_the_networks_that_sampled_shows(model: nn.Module) -> None:
+    x = torch.randn(7, 4)
+    model.eval()
+    first = BGD(model.parameters(), std_init=0.3, seed=9)
+    shown = []
+    for _ in range(4):
+        with first.sampled():
+            shown.append(model(x).detach().softmax(-1))
+    p = predict(model, BGD(model.parameters(), std_init=0.3, seed=9), x, samples=4)
+    torch.testing.assert_close(p.probs, torch.stack(shown).mean(0))
+
+
+def test_batch_by_batch_equals_all_at_once(model: nn.Module) -> None:
+    x, y = torch.randn(23, 4), torch.randint(3, (23,))
+    loader = DataLoader(TensorDataset(x, y), batch_size=5)
+    at_once = predict(model, BGD(model.parameters(), std_init=0.3, seed=9), x)
+    by_batch = predict(model, BGD(model.parameters(), std_init=0.3, seed=9), loader)
+    torch.testing.assert_close(by_batch.probs, at_once.probs)
+    assert torch.equal(by_batch.sample_labels, at_once.sample_labels)
+    for method in METHODS:
+        assert by_batch.accuracy(y, method) == pytest.approx(at_once.accuracy(y, method))
+    only_x = predict(model, BGD(model.parameters(), std_init=0.3, seed=9), iter([x[:10], x[10:]]))
+    torch.testing.assert_close(only_x.probs, at_once.probs)
+
+
+def test_the_model_is_left_as_it_was(model: nn.Module) -> None:
+    optimizer = BGD(model.parameters(), std_init=0.3)
+    model.train()
+    model[0].eval()
+    before = [p.clone() for p in model.parameters()]
+    predict(model, optimizer, torch.randn(3, 4))
+    assert [m.training for m in model] == [False, True, True, True]
+    assert all(map(torch.equal, before, model.parameters()))
+
+
+def test_outputs_restrict_the_choice(model: nn.Module) -> None:
+    optimizer = BGD(model.parameters(), std_init=0.3)
+    p = predict(model, optimizer, torch.randn(40, 4), outputs=torch.tensor([True, False, True]))
+    assert float(p.probs[:, 1].max()) == 0
+    assert not bool((p.sample_labels == 1).any())
+    assert bool(p.entropy.isfinite().all())
+    assert bool(p.expected_entropy.isfinite().all())
+
+
+def test_a_plain_model_has_a_map_prediction(model: nn.Module) -> None:
+    p = predict(model, None, torch.randn(6, 4))
+    assert torch.equal(p.probs, p.map_probs)
+    assert float(p.mutual_information.max()) == 0
+    with pytest.raises(ValueError, match="'mc'"):
+        p.accuracy(torch.zeros(6), "mc")
+
+
+def test_bad_input_is_named(model: nn.Module) -> None:
+    optimizer = BGD(model.parameters())
+    with pytest.raises(ValueError, match="-1"):
+        predict(model, optimizer, torch.randn(2, 4), samples=-1)
+    with pytest.raises(ValueError, match="empty"):
+        predict(model, optimizer, [])
+    with pytest.raises(TypeError, match="dict"):
+        predict(model, optimizer, [{"x": 1}])
+    with pytest.raises(ValueError, match=r"logits \(N, C\), got \(2, 5, 3\)"):
+        predict(model, optimizer, torch.randn(2, 5, 4))
+    with pytest.raises(ValueError, match="another model"):
+        predict(nn.Linear(4, 3), optimizer, torch.randn(2, 4))
+    p = predict(model, optimizer, torch.randn(2, 4))
+    with pytest.raises(ValueError, match="'mean'"):
+        p.labels_by("mean")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="2 labels"):
+        p.accuracy(torch.zeros(3))
