@@ -1,0 +1,1 @@
+"""Each table and figure of the paper as a declared comparison, and users' own from TOML files."""

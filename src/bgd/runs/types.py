@@ -1,0 +1,204 @@
+"""What goes into a run and what comes out of it: the contract between runs, experiments and the report.
+
+A run is a pure function of its ``RunConfig``. What it measures is a ``RunResult``, the same bytes however often the
+run was interrupted; what depends on the machine (time, versions) stands apart in ``Machine``.
+
+All accuracies lie in [0, 1].
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bgd.errors import BGDError
+from bgd.inference import Method as Inference
+from bgd.methods.outputs import Over
+
+
+class RunError(BGDError):
+    """A run that cannot start, go on or be read: the message names the folder or value and the way out.
+
+    >>> RunError.exit_code
+    1
+    """
+
+
+class Strict(BaseModel):
+    """A frozen model that refuses unknown keys, since a misspelt setting must not pass in silence."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataConfig(Strict):
+    """Which data, prepared how.
+
+    >>> DataConfig(name="mnist", pad=2, normalise="padded-mnist").train is None
+    True
+    """
+
+    name: str = Field(default="digits", description="a name that `bgd data list` knows, or a folder of .npz arrays")
+    pad: int = Field(default=0, ge=0, description="zeros on each side: 2 makes MNIST 32x32")
+    train: int | None = Field(default=None, ge=1, description="only the first training images")
+    test: int | None = Field(default=None, ge=1, description="only the first test images")
+    normalise: Literal["unit", "padded-mnist", "own"] = Field(
+        default="unit", description="pixels in [0, 1]; Hsu et al.'s mean and std; or the training images' own"
+    )
+
+
+class TasksConfig(Strict):
+    """How the data is cut into tasks."""
+
+    cut: Literal["split", "permute", "rotate", "whole"] = "permute"
+    count: int = Field(default=5, ge=1, description="number of tasks (split, permute)")
+    degrees: tuple[float, ...] = Field(default=(), description="angle of each task (rotate)")
+    seed: int | None = Field(default=None, ge=0, description="of the permutations; None: the run's own seed")
+
+
+class StreamConfig(Strict):
+    """In which order the tasks appear."""
+
+    kind: Literal["discrete", "continuous", "drifting"] = "discrete"
+    batch_size: int = Field(default=128, ge=1)
+    epochs: int = Field(default=1, ge=1, description="of each task (discrete)")
+    iterations: int = Field(default=1000, ge=1, description="of the whole stream (continuous, drifting)")
+    beta: float = Field(default=4.0, gt=0, description="sharpness of the transitions (continuous)")
+    start: float = Field(default=0.0, description="angle at the start, degrees (drifting)")
+    end: float = Field(default=90.0, description="angle at the end, degrees (drifting)")
+    moments: int = Field(default=5, ge=2, description="at which the world is tested (drifting)")
+
+
+class NetConfig(Strict):
+    """The network."""
+
+    name: Literal["mlp"] = "mlp"
+    widths: tuple[int, ...] = Field(default=(200, 200), description="of the hidden layers")
+    init: Literal["xavier", "torch", "he"] = "xavier"
+
+
+class TestConfig(Strict):
+    """When and how the learner is tested."""
+
+    __test__ = False  # not a test, whatever pytest may think of its name
+
+    inference: Inference = Field(default="map", description="what R and the final accuracy are measured by")
+    samples: int = Field(default=10, ge=1, description="networks drawn from a posterior")
+    evaluations: int = Field(default=0, ge=0, description="evenly spaced over the run, beside those after each task")
+
+
+class Setup(Strict):
+    """All of a run but the method: each part may be given in part, and stands over the one before it."""
+
+    data: DataConfig = DataConfig()
+    tasks: TasksConfig = TasksConfig()
+    scenario: str = Field(default="domain", description="see `bgd scenarios`")
+    stream: StreamConfig = StreamConfig()
+    net: NetConfig = NetConfig()
+    test: TestConfig = TestConfig()
+    loss_over: Over | None = Field(
+        default=None,
+        description="outputs of the training loss; 'batch' is the labels trick; None: the scenario's usual",
+    )
+
+
+class RunConfig(Strict):
+    """Everything that decides the result of a run, resolved: no defaults of an experiment are left open.
+
+    >>> config = RunConfig(method="bgd", settings={"std_init": 0.06})
+    >>> config.digest == RunConfig.model_validate_json(config.model_dump_json()).digest
+    True
+    """
+
+    experiment: str = Field(default="", description="name of the experiment")
+    preset: str = ""
+    row: str = Field(default="", description="label of the method in tables, such as 'BGD (this paper)'")
+    column: str = Field(default="", description="label of the setting in tables, such as 'domain'")
+    seed: int = Field(default=0, ge=0)
+    method: str = Field(description="a key of bgd.methods.METHODS")
+    settings: dict[str, Any] = Field(default_factory=dict, description="of the method")
+    setup: Setup = Setup()
+    device: str = "cpu"
+
+    @property
+    def digest(self) -> str:
+        """A short name for exactly this configuration."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:10]
+
+    @property
+    def title(self) -> str:
+        """For people: row, column and seed."""
+        return ", ".join(part for part in (self.row or self.method, self.column, f"seed {self.seed}") if part)
+
+
+class Evaluation(Strict):
+    """One look at all tasks. The one at iteration 0 is of the untrained network."""
+
+    iteration: int = Field(description="number of batches learnt from")
+    stage: int | None = Field(
+        default=None, description="the row of R that this is; None between stages and at the start"
+    )
+    seen: int = Field(description="tasks that have begun by then")
+    accuracy: list[float] = Field(description="of each task, by the run's own inference method")
+    loss: list[float] = Field(description="mean cross-entropy of each task's test part, by MAP")
+    by_inference: dict[Inference, list[float]] = Field(
+        description="of each task, by each method measured: map always; the others for posteriors, all at the end"
+    )
+
+
+class StdHistogram(Strict):
+    """How many weights have a std in [edges[b], edges[b+1]); those outside count in the first or last bin."""
+
+    iteration: int
+    after: str = Field(description="'start', or the name of the task just ended")
+    edges: list[float] = Field(description="evenly spaced in the logarithm, one more than counts")
+    counts: list[int]
+    smallest: float
+    largest: float
+
+
+class CurvePoint(Strict):
+    """The mean training loss over the iterations since the point before."""
+
+    iteration: int
+    loss: float
+
+
+class Machine(Strict):
+    """What depends on the machine, and is no part of the result."""
+
+    seconds: float = Field(default=0.0, description="of computing, over all sessions of the run; starts not included")
+    train_seconds: float = 0.0
+    sessions: int = Field(default=1, description="how often the run was started or resumed")
+    threads: int = 1
+    versions: dict[str, str] = Field(default_factory=dict)
+    platform: str = ""
+    commit: str | None = None
+    command: str = ""
+    finished: str = Field(default="", description="UTC, ISO 8601")
+
+
+class RunResult(Strict):
+    """What a run measured.
+
+    ``R[i][j]`` is the accuracy on task j after stage i (after task i, in a discrete stream; after 1/T of a continuous
+    one). A joint run (Offline) has one row.
+    """
+
+    config: RunConfig
+    task_names: list[str]
+    iterations: int
+    stages: list[int] = Field(description="iterations at which the rows of R were measured")
+    R: list[list[float]]
+    average_accuracy: float = Field(description="over all tasks at the end, by the run's own inference method")
+    by_inference: dict[Inference, float] = Field(description="the same by each inference method that applies")
+    metrics: dict[str, float] = Field(
+        description="forgetting, backward_transfer, forward_transfer, anytime_accuracy; those that are defined"
+    )
+    evaluations: list[Evaluation]
+    curve: list[CurvePoint]
+    stds: list[StdHistogram] = Field(description="at the start and after each stage; empty without a posterior")
+    warnings: list[str] = Field(description="such as that the posterior has collapsed")
+    data_note: str = Field(default="", description="what a reader must know of the data, such as a stand-in")
+    machine: Machine | None = None
