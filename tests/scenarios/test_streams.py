@@ -22,6 +22,7 @@ from bgd.scenarios import (
     Task,
     TaskSet,
     blending,
+    continuous,
     mix,
     permute,
     rotate,
@@ -44,6 +45,9 @@ def streams(make_data, seed: int = 3, **options) -> dict[str, Stream]:
         "discrete split": Discrete(
             split(data, 5, shared_head=False), scenario("class"), epochs=2, batch_size=8, seed=seed
         ),
+        "discrete float": Discrete(
+            permute(make_data(dtype=torch.float32), 2, shared_head=True), AGNOSTIC, epochs=2, batch_size=16, seed=seed
+        ),
         "discrete permuted": Discrete(permuted, AGNOSTIC, epochs=3, batch_size=16, seed=seed, **options),
         "continuous permuted": Continuous(permuted, CONTINUOUS, iterations=150, batch_size=16, seed=seed, **options),
         "continuous rotated": Continuous(
@@ -57,6 +61,7 @@ def streams(make_data, seed: int = 3, **options) -> dict[str, Stream]:
 
 KINDS = (
     "discrete split",
+    "discrete float",
     "discrete permuted",
     "continuous permuted",
     "continuous rotated",
@@ -264,6 +269,17 @@ def test_continuous_follows_its_schedule(data):
     assert z.std() == pytest.approx(1, abs=0.05)
     rows = np.concatenate([stream.draw(i)[1] for i in range(300)])
     assert stats.chisquare(np.bincount(rows, minlength=len(data.train))).pvalue > 0.01
+
+
+@pytest.mark.parametrize("word", [0, 2**64 - 1])
+def test_even_the_rarest_number_draws_a_task_that_is_there(data, monkeypatch, word):
+    monkeypatch.setattr(continuous, "words", lambda *_: np.full(_[-1], word, dtype=np.uint64))
+    stream = Continuous(permute(data, 5, shared_head=True), CONTINUOUS, iterations=100, batch_size=2)
+    for i in range(100):
+        task, where = stream.draw(i)
+        present = np.flatnonzero(stream.expected([i])[0])
+        assert task == present[0 if word == 0 else -1]
+        assert (where == (0 if word == 0 else len(data.train) - 1)).all()
 
 
 def test_tasks_of_a_batch_are_in_no_order(data):
