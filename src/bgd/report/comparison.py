@@ -1,0 +1,255 @@
+"""The results of a comparison's runs, set side by side: what every table, figure and page is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bgd.experiments.types import Experiment, Reported
+from bgd.report.statistics import Difference, Summary, Verdict, difference, summarise, verdict
+from bgd.runs.types import RunConfig, RunResult
+
+AS_IN_THE_PAPER = "paper"
+"""The preset whose numbers may be held against the paper's."""
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A run that was wanted but has no result.
+
+    Attributes:
+        config: what was to be run.
+        state: "failed", or "not finished".
+        why: the last line of the error, or where to read it.
+    """
+
+    config: RunConfig
+    state: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One method in one column: all its runs.
+
+    Attributes:
+        row: label of the method.
+        column: label of the setting.
+        runs: results in order of their seeds.
+        unfinished: wanted, but without a result.
+        ours: average accuracy at the end, in percent, over the runs.
+        paper: the same as the paper prints it, if it does.
+        seconds: of computing, for a run.
+        comparable: whether the runs are of the paper's scale.
+        best: whether no other method of the column has a higher mean (the upper bound does not count).
+    """
+
+    row: str
+    column: str
+    runs: tuple[RunResult, ...]
+    unfinished: tuple[Unfinished, ...] = ()
+    ours: Summary | None = None
+    paper: Summary | None = None
+    seconds: float | None = None
+    comparable: bool = True
+    best: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether our mean agrees with the paper's; cannot be said of runs of another scale."""
+        return verdict(self.ours, self.paper) if self.comparable else Verdict.UNKNOWN
+
+    @property
+    def gap(self) -> Difference | None:
+        """Ours minus the paper's."""
+        return difference(self.ours, self.paper) if self.ours and self.paper else None
+
+    @property
+    def wanted(self) -> int:
+        """How many runs there should be."""
+        return len(self.runs) + len(self.unfinished)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Methods (rows) in settings (columns), with what the paper says of them.
+
+    Attributes:
+        name: of the experiment.
+        preset: its scale.
+        experiment: its declaration, if there is one.
+        rows: labels of the methods, in the declared order.
+        columns: labels of the settings, likewise.
+        entries: by row and column; what was never to be run is not there.
+    """
+
+    name: str
+    preset: str
+    experiment: Experiment | None
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    entries: Mapping[tuple[str, str], Entry] = field(repr=False)
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return self.experiment.title if self.experiment else self.name
+
+    @property
+    def runs(self) -> list[RunResult]:
+        """All results."""
+        return [run for entry in self.entries.values() for run in entry.runs]
+
+    @property
+    def unfinished(self) -> list[Unfinished]:
+        """All runs without a result."""
+        return [one for entry in self.entries.values() for one in entry.unfinished]
+
+    @property
+    def seconds(self) -> float:
+        """Of computing, over all runs."""
+        return sum(run.machine.seconds for run in self.runs if run.machine)
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Of all entries about which something can be said."""
+        return [e.verdict for e in self.entries.values() if e.verdict is not Verdict.UNKNOWN]
+
+    @property
+    def has_paper(self) -> bool:
+        """Whether the paper reports any of these."""
+        return any(entry.paper for entry in self.entries.values())
+
+    def column(self, name: str) -> list[Entry]:
+        """The entries of one column, in the order of the rows."""
+        return [self.entries[row, name] for row in self.rows if (row, name) in self.entries]
+
+
+def compare(
+    results: Iterable[RunResult],
+    experiment: Experiment | None = None,
+    unfinished: Iterable[Unfinished] = (),
+) -> Comparison:
+    """Set the results of one experiment at one preset side by side.
+
+    Args:
+        results: of its runs.
+        experiment: its declaration: the order of rows and columns, and what the paper reports.
+        unfinished: runs that were wanted but have no result.
+
+    >>> from bgd.runs.types import RunConfig
+    >>> config = RunConfig(experiment="mine", row="BGD", column="accuracy", method="bgd")
+    >>> compare([], unfinished=[Unfinished(config, "failed")]).entries["BGD", "accuracy"].wanted
+    1
+    """
+    done, missing = list(results), list(unfinished)
+    configs = [run.config for run in done] + [one.config for one in missing]
+    rows = _order([_row(c) for c in configs], experiment.methods if experiment else ())
+    columns = _order([_column(c) for c in configs], experiment.columns if experiment else ())
+    presets = list(dict.fromkeys(c.preset for c in configs))
+    entries: dict[tuple[str, str], Entry] = {}
+    for row in rows:
+        for column in columns:
+            here = [r for r in done if (_row(r.config), _column(r.config)) == (row, column)]
+            gone = [u for u in missing if (_row(u.config), _column(u.config)) == (row, column)]
+            if here or gone:
+                entries[row, column] = _entry(row, column, here, gone, experiment)
+    _mark_best(entries, columns)
+    return Comparison(
+        name=configs[0].experiment if configs else "",
+        preset=", ".join(p for p in presets if p),
+        experiment=experiment,
+        rows=rows,
+        columns=columns,
+        entries=entries,
+    )
+
+
+def same_and_different(
+    configs: Mapping[str, Mapping[str, Any]],
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """What all configurations share, and what is left of each.
+
+    >>> same_and_different({"a": {"lr": 1, "batch": 8}, "b": {"lr": 2, "batch": 8}})
+    ({'batch': 8}, {'a': {'lr': 1}, 'b': {'lr': 2}})
+    """
+    flat = {name: flatten(config) for name, config in configs.items()}
+    if not flat:
+        return {}, {}
+    first = next(iter(flat.values()))
+    same = {k: v for k, v in first.items() if all(k in other and other[k] == v for other in flat.values())}
+    return same, {name: {k: v for k, v in f.items() if k not in same} for name, f in flat.items()}
+
+
+def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A nested configuration as dotted keys.
+
+    >>> flatten({"data": {"name": "mnist"}, "seed": 1})
+    {'data.name': 'mnist', 'seed': 1}
+    """
+    flat: dict[str, Any] = {}
+    for key, item in config.items():
+        flat |= flatten(item, f"{prefix}{key}.") if isinstance(item, Mapping) else {prefix + key: item}
+    return flat
+
+
+def _entry(
+    row: str,
+    column: str,
+    runs: Sequence[RunResult],
+    unfinished: Sequence[Unfinished],
+    experiment: Experiment | None,
+) -> Entry:
+    runs = sorted(runs, key=lambda run: run.config.seed)
+    seconds = [run.machine.seconds for run in runs if run.machine]
+    reported = experiment.paper.get(row, {}).get(column) if experiment else None
+    configs = [run.config for run in runs] + [one.config for one in unfinished]
+    return Entry(
+        row=row,
+        column=column,
+        runs=tuple(runs),
+        unfinished=tuple(sorted(unfinished, key=lambda one: one.config.seed)),
+        ours=summarise(100 * run.average_accuracy for run in runs),
+        paper=_summary(reported) if reported else None,
+        seconds=sum(seconds) / len(seconds) if seconds else None,
+        comparable=all(config.preset == AS_IN_THE_PAPER for config in configs),
+    )
+
+
+def _mark_best(entries: dict[tuple[str, str], Entry], columns: Sequence[str]) -> None:
+    from dataclasses import replace
+
+    for column in columns:
+        rivals = {
+            key: entry.ours.mean
+            for key, entry in entries.items()
+            if key[1] == column and entry.ours and entry.runs[0].config.method != "offline"
+        }
+        if len(rivals) > 1:
+            top = (
+                max(mean for mean in rivals.values() if mean == mean) if any(m == m for m in rivals.values()) else None
+            )
+            for key, mean in rivals.items():
+                if mean == top:
+                    entries[key] = replace(entries[key], best=True)
+
+
+def _summary(reported: Reported) -> Summary:
+    """The paper's value; where it does not say how many runs it took, one."""
+    return Summary(reported.mean, reported.spread, reported.runs or 1)
+
+
+def _row(config: RunConfig) -> str:
+    return config.row or config.method
+
+
+def _column(config: RunConfig) -> str:
+    return config.column or "accuracy"
+
+
+def _order(found: Sequence[str], declared: Iterable[str]) -> tuple[str, ...]:
+    """Declared names that were found first, then the others in alphabetical order: the same on every machine."""
+    there = set(found)
+    known = [name for name in declared if name in there]
+    return (*known, *sorted(there.difference(known)))

@@ -1,0 +1,290 @@
+"""Which figures a comparison has, with captions and what a reader who cannot see them should hear."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bgd.report import figures, words
+from bgd.report.comparison import Comparison, Entry
+from bgd.runs.metrics import average_accuracy_seen
+from bgd.runs.types import RunConfig
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from bgd.scenarios.streams import Stream
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure of the report.
+
+    Attributes:
+        name: for files, unique within the comparison.
+        title: of the figure.
+        caption: what is drawn, in a sentence.
+        alt: the content in words, for those who cannot see it.
+        figure: matplotlib's.
+        small: one of many of its kind, shown side by side.
+    """
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    figure: Figure
+    small: bool = False
+
+
+def plots(comparison: Comparison) -> list[Plot]:
+    """All figures that the results allow, those of the paper's kind first.
+
+    The declaration's ``figures`` say which are drawn beside the overview; without a declaration all that can be.
+    """
+    experiment = comparison.experiment
+    wanted = set(experiment.figures) if experiment and experiment.figures else set(_KINDS)
+    found = [*_results(comparison)]
+    for kind, draw in _KINDS.items():
+        if kind in wanted:
+            found += draw(comparison)
+    return found
+
+
+def _results(comparison: Comparison) -> Iterator[Plot]:
+    """Ours beside the paper's, for each column; and against the columns, where these are numbers."""
+    numbers = [re.fullmatch(r"(\D*)(\d+)(\D*)", column) for column in comparison.columns]
+    if len(numbers) > 1 and all(numbers) and len({(m[1], m[3]) for m in numbers if m}) == 1:
+        yield from _against_columns(comparison, [int(m[2]) for m in numbers if m])
+    for column in comparison.columns:
+        entries = [e for e in comparison.column(column) if e.ours or e.paper]
+        if len(entries) < 2:
+            continue
+        paper = any(e.paper for e in entries)
+        title = "Accuracy at the end" + _of(comparison, column)
+        yield Plot(
+            f"results{_slug(comparison, column)}",
+            title,
+            "Average accuracy over all tasks at the end: our means, with whiskers of one standard deviation over seeds."
+            + (" Grey bands are the paper's mean and spread." if paper else ""),
+            _list(
+                (e.row, words.value(e.ours) + (f", paper {words.value(e.paper)}" if e.paper else "")) for e in entries
+            ),
+            figures.forest([(_short(e.row), e.ours, e.paper) for e in entries], title=title),
+        )
+
+
+def _against_columns(comparison: Comparison, x: list[int]) -> Iterator[Plot]:
+    curves: dict[str, figures.Series] = {}
+    for row in comparison.rows:
+        entries = [comparison.entries.get((row, column)) for column in comparison.columns]
+        known = [(at, e.ours) for at, e in zip(x, entries, strict=True) if e and e.ours]
+        if known:
+            curves[_short(row)] = figures.Series(
+                np.array([at for at, _ in known], dtype=np.float64),
+                np.array([ours.mean for _, ours in known]),
+                np.array([ours.spread or 0.0 for _, ours in known]),
+            )
+    what = re.sub(r"\d+", "", comparison.columns[0]).strip(" =") or "setting"
+    title = "Average accuracy over all tasks"
+    yield Plot(
+        "by-setting",
+        title,
+        f"Average accuracy over all tasks at the end against {what}; bands are one standard deviation over seeds.",
+        _ends(curves),
+        figures.lines(curves, title=title, xlabel=what, whole_x=True),
+    )
+
+
+def _by_task(comparison: Comparison) -> Iterator[Plot]:
+    for column in comparison.columns:
+        curves = {}
+        for entry in comparison.column(column):
+            runs = [run for run in entry.runs if len(run.R) == len(run.task_names) > 1]
+            if runs and _same(len(run.R) for run in runs):
+                seen = [100 * average_accuracy_seen(run.R) for run in runs]
+                curves[_short(entry.row)] = figures.series(np.arange(1, len(seen[0]) + 1), seen)
+        if curves:
+            title = "Average accuracy on the tasks so far" + _of(comparison, column)
+            yield Plot(
+                f"accuracy-by-task{_slug(comparison, column)}",
+                title,
+                "Test accuracy averaged over the tasks seen so far, against their number; "
+                "bands are one standard deviation over seeds.",
+                _ends(curves),
+                figures.lines(curves, title=title, xlabel="number of tasks", whole_x=True),
+            )
+
+
+def _learning_curves(comparison: Comparison) -> Iterator[Plot]:
+    for column in comparison.columns:
+        accuracy: dict[str, figures.Series] = {}
+        loss: dict[str, figures.Series] = {}
+        for entry in comparison.column(column):
+            tests = [[(e.iteration, 100 * float(np.mean(e.accuracy))) for e in run.evaluations] for run in entry.runs]
+            losses = [[(p.iteration, p.loss) for p in run.curve] for run in entry.runs]
+            accuracy |= _curve(entry, tests)
+            loss |= _curve(entry, losses)
+        if accuracy:
+            title = "Test accuracy over time" + _of(comparison, column)
+            yield Plot(
+                f"learning-curves{_slug(comparison, column)}",
+                title,
+                "Test accuracy averaged over all tasks, also those still to come, against the number of batches.",
+                _ends(accuracy),
+                figures.lines(accuracy, title=title, xlabel="iteration", whole_x=True),
+            )
+        if loss:
+            title = "Training loss over time" + _of(comparison, column)
+            yield Plot(
+                f"training-loss{_slug(comparison, column)}",
+                title,
+                "Mean cross-entropy of the training batches since the point before, before each update.",
+                _ends(loss),
+                figures.lines(loss, title=title, xlabel="iteration", ylabel="training loss", whole_x=True),
+            )
+
+
+def _curve(entry: Entry, runs: list[list[tuple[int, float]]]) -> dict[str, figures.Series]:
+    """Over the runs that were measured at the same iterations as the first."""
+    at = [[x for x, _ in points] for points in runs]
+    same = [points for points, xs in zip(runs, at, strict=True) if xs == at[0]]
+    if not same or len(at[0]) < 2:
+        return {}
+    return {_short(entry.row): figures.series(at[0], [[y for _, y in points] for points in same])}
+
+
+def _schedule(comparison: Comparison) -> Iterator[Plot]:
+    drawn: set[tuple[int, int, float, int]] = set()
+    for column in comparison.columns:
+        runs = [run for entry in comparison.column(column) for run in entry.runs]
+        continuous = [run for run in runs if run.config.setup.stream.kind == "continuous"]
+        if not continuous:
+            continue
+        config, tasks = continuous[0].config, len(continuous[0].task_names)
+        stream = config.setup.stream
+        key = (tasks, stream.iterations, stream.beta, stream.batch_size)
+        if key in drawn:
+            continue
+        drawn.add(key)
+        title = "Which tasks the data comes from" + _of(comparison, column)
+        yield Plot(
+            f"schedule{_slug(comparison, column)}",
+            title,
+            "The share of each task in the batches over time. No learner is told: boundaries are undefined.",
+            f"{tasks} tasks over {stream.iterations:,} iterations; each fades in while the one before it fades out.",
+            figures.schedule(_stand_in(config, tasks), title=title),
+        )
+
+
+def _stand_in(config: RunConfig, tasks: int) -> Stream:
+    """The run's stream over a few empty images: which task a sample comes from does not depend on the images."""
+    import torch
+
+    from bgd.scenarios import Continuous, DataSet, Part, permute, scenario
+
+    part = Part(torch.zeros(2, 1, 2, 2, dtype=torch.uint8), torch.arange(2))
+    cut = permute(DataSet("stand-in", part, part, ("a", "b")), tasks, shared_head=True)
+    s = config.setup.stream
+    return Continuous(
+        cut,
+        scenario("continuous task-agnostic"),
+        iterations=s.iterations,
+        beta=s.beta,
+        batch_size=s.batch_size,
+        seed=config.seed,
+    )
+
+
+def _stds(comparison: Comparison) -> Iterator[Plot]:
+    for column in comparison.columns:
+        for entry in comparison.column(column):
+            runs = [run for run in entry.runs if len(run.stds) > 1]
+            if not runs:
+                continue
+            shape = [(h.after, h.edges) for h in runs[0].stds]
+            same = [run for run in runs if [(h.after, h.edges) for h in run.stds] == shape]
+            shown = [i for i, h in enumerate(runs[0].stds) if h.after != "start"]
+            counts = np.array([[run.stds[i].counts for i in shown] for run in same]).sum(axis=0)
+            std_init = entry.runs[0].config.settings.get("std_init")
+            title = f"Posterior std, {_short(entry.row)}" + _of(comparison, column)
+            yield Plot(
+                f"stds-{_file(entry.row)}{_slug(comparison, column)}",
+                title,
+                "Histograms of the std of all weights: weights that matter become certain and move left, "
+                f"the others keep their plasticity ({words.count(len(same), 'seed')} together).",
+                f"{len(shown)} histograms from {runs[0].stds[shown[0]].after} to {runs[0].stds[shown[-1]].after}; "
+                f"smallest std {min(r.stds[-1].smallest for r in same):.2g} at the end.",
+                figures.std_ridges(
+                    runs[0].stds[0].edges,
+                    counts,
+                    [_short(runs[0].stds[i].after) for i in shown],
+                    std_init=std_init if isinstance(std_init, float) else None,
+                    title=title,
+                ),
+            )
+
+
+def _matrix(comparison: Comparison) -> Iterator[Plot]:
+    for column in comparison.columns:
+        for entry in comparison.column(column):
+            runs = [run.R for run in entry.runs if len(run.R) > 1]
+            if not runs or not _same(np.shape(R) for R in runs):
+                continue
+            mean = np.mean(runs, axis=0)
+            title = _short(entry.row) + _of(comparison, column)
+            yield Plot(
+                f"matrix-{_file(entry.row)}{_slug(comparison, column)}",
+                title,
+                f"Accuracy of {entry.row} on each task after each stage, %",
+                "After the last stage: "
+                + _list((f"task {j + 1}", f"{100 * value:.0f} %") for j, value in enumerate(mean[-1])),
+                figures.heat_map(mean, title=title),
+                small=True,
+            )
+
+
+_KINDS: dict[str, Callable[[Comparison], Iterator[Plot]]] = {
+    "accuracy-by-task": _by_task,
+    "schedule": _schedule,
+    "stds": _stds,
+    "learning-curves": _learning_curves,
+    "matrix": _matrix,
+}
+
+
+def _of(comparison: Comparison, column: str) -> str:
+    return f": {column}" if len(comparison.columns) > 1 else ""
+
+
+def _slug(comparison: Comparison, column: str) -> str:
+    """Part of a file's name; the column's number keeps apart names that look alike."""
+    if len(comparison.columns) == 1:
+        return ""
+    return f"-{comparison.columns.index(column) + 1}-{_file(column)}".rstrip("-")
+
+
+def _file(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40]
+
+
+def _short(text: str, most: int = 24) -> str:
+    """A label that leaves room for the figure."""
+    one_line = " ".join(text.split())
+    return one_line if len(one_line) <= most else one_line[: most - 1] + "…"
+
+
+def _ends(curves: dict[str, figures.Series]) -> str:
+    return "At the end: " + _list((label, f"{curve.mean[-1]:.4g}") for label, curve in curves.items())
+
+
+def _list(items: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> str:
+    return "; ".join(f"{name} {text}" for name, text in items) + "."
+
+
+def _same(items: Iterator[object]) -> bool:
+    return len(set(items)) == 1

@@ -1,0 +1,173 @@
+"""The tables of a comparison, and their forms: rich for the terminal, plain text and Markdown for files."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from bgd.report import words
+from bgd.report.comparison import Comparison, Entry
+from bgd.report.statistics import Verdict
+
+MARKS = {Verdict.AGREES: "✓", Verdict.HIGHER: "↑", Verdict.LOWER: "↓", Verdict.UNKNOWN: ""}
+TONES = {Verdict.AGREES: "green", Verdict.HIGHER: "cyan", Verdict.LOWER: "yellow", Verdict.UNKNOWN: "dim"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Text of a table, and how it is meant.
+
+    Attributes:
+        text: plain.
+        bold: the best of its column.
+        tone: a colour of rich, where there are colours.
+    """
+
+    text: str
+    bold: bool = False
+    tone: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, headers and rows; the first column holds names, the others values."""
+
+    title: str
+    headers: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+def overview(comparison: Comparison) -> Table:
+    """Methods by settings: mean and spread, the best in bold, a mark where the paper's value is known."""
+    rows = []
+    for row in comparison.rows:
+        cells = [Cell(row)]
+        for column in comparison.columns:
+            entry = comparison.entries.get((row, column))
+            cells.append(Cell(words.NONE) if entry is None else _ours(entry, mark=True))
+        rows.append(tuple(cells))
+    return Table(comparison.title, ("method", *comparison.columns), tuple(rows))
+
+
+def detail(comparison: Comparison) -> Table:
+    """A line for each method and setting: ours, the paper's, the difference, whether they agree, seeds, time."""
+    several = len(comparison.columns) > 1
+    headers = ["method"] + ["setting"] * several + ["ours, %"]
+    headers += ["paper, %", "ours - paper", "agreement"] * comparison.has_paper + ["seeds", "time a run"]
+    rows = []
+    for column in comparison.columns:
+        for entry in comparison.column(column):
+            cells = [Cell(entry.row)] + [Cell(column)] * several + [_ours(entry)]
+            if comparison.has_paper:
+                cells += [Cell(words.value(entry.paper)), Cell(words.change(entry.gap) if entry.gap else words.NONE)]
+                cells.append(Cell(agreement(entry), tone=TONES[entry.verdict]))
+            cells += [_seeds(entry), Cell(words.NONE if entry.seconds is None else words.duration(entry.seconds))]
+            rows.append(tuple(cells))
+    return Table(comparison.title, tuple(headers), tuple(rows))
+
+
+def tables(comparison: Comparison) -> list[Table]:
+    """What a reader wants to see: the overview where there are several settings, and the details."""
+    return [overview(comparison)] * (len(comparison.columns) > 1) + [detail(comparison)]
+
+
+def agreement(entry: Entry) -> str:
+    """In words, with a mark; why nothing can be said, if so.
+
+    >>> agreement(Entry("BGD", "accuracy", runs=()))
+    'not in the paper'
+    """
+    if entry.paper is None:
+        return "not in the paper"
+    if entry.ours is None:
+        return "no result"
+    if not entry.comparable:
+        return "other scale"
+    said = entry.verdict
+    return f"{MARKS[said]} {said}".strip()
+
+
+def to_rich(table: Table) -> RichTable:
+    """For a terminal.
+
+    >>> to_rich(Table("t", ("method",), ((Cell("BGD"),),))).row_count
+    1
+    """
+    made = RichTable(title=escape(table.title), title_justify="left", header_style="bold", box=None, pad_edge=False)
+    for i, header in enumerate(table.headers):
+        numeric = i > 0 and header not in ("setting", "agreement")
+        made.add_column(escape(header), justify="right" if numeric else "left", overflow="fold")
+    for row in table.rows:
+        made.add_row(*(_styled(cell) for cell in row))
+    return made
+
+
+def to_text(table: Table) -> str:
+    """Plain text, the same on every machine.
+
+    >>> print(to_text(Table("t", ("method", "ours, %"), ((Cell("BGD"), Cell("46.20", bold=True)),))))
+    t
+    method  ours, %
+    BGD       46.20
+    """
+    buffer = io.StringIO()
+    # wide enough for any table: whoever reads the file decides where lines break
+    Console(file=buffer, width=400, color_system=None, force_terminal=False).print(to_rich(table))
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines() if line.strip())
+
+
+def to_markdown(table: Table) -> str:
+    r"""A Markdown table, the best in bold.
+
+    >>> print(to_markdown(Table("t", ("method", "ours, %"), ((Cell("A|B"), Cell("46.20", bold=True)),))))
+    | method | ours, % |
+    |:--|--:|
+    | A\|B | **46.20** |
+    """
+    rule = [":--" if i == 0 or h in ("setting", "agreement") else "--:" for i, h in enumerate(table.headers)]
+    lines = [_line([markdown_text(h) for h in table.headers]), "|" + "|".join(rule) + "|"]
+    lines += [
+        _line([f"**{markdown_text(c.text)}**" if c.bold else markdown_text(c.text) for c in row]) for row in table.rows
+    ]
+    return "\n".join(lines)
+
+
+def markdown_text(text: str) -> str:
+    r"""Text that means nothing to Markdown or HTML, on one line.
+
+    >>> markdown_text("a|b <i> *c*")
+    'a\\|b &lt;i&gt; \\*c\\*'
+    """
+    one_line = " ".join(text.split())
+    escaped = re.sub(r"([\\`*_\[\]|$~#])", r"\\\1", one_line)
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _ours(entry: Entry, mark: bool = False) -> Cell:
+    if entry.ours is None:
+        failed = any(one.state == "failed" for one in entry.unfinished)
+        return Cell("failed" if failed else "not finished", tone="red")
+    said = MARKS[entry.verdict] if mark else ""
+    return Cell(f"{words.value(entry.ours)} {said}".strip(), bold=entry.best)
+
+
+def _seeds(entry: Entry) -> Cell:
+    if not entry.unfinished:
+        return Cell(str(len(entry.runs)))
+    failed = sum(one.state == "failed" for one in entry.unfinished)
+    return Cell(f"{len(entry.runs)} of {entry.wanted}" + (f", {failed} failed" if failed else ""), tone="red")
+
+
+def _styled(cell: Cell) -> str:
+    style = " ".join(part for part in ("bold" if cell.bold else "", cell.tone) if part)
+    return f"[{style}]{escape(cell.text)}[/]" if style else escape(cell.text)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

@@ -1,0 +1,100 @@
+"""Numbers as people read them: every way of writing one is here, so that all tables agree."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from bgd.report.statistics import Difference, Summary
+
+NONE = "–"
+"""What stands where there is nothing."""
+
+
+def value(summary: Summary | None) -> str:
+    """Mean and spread with the paper's two decimals.
+
+    >>> value(Summary(46.336, 2.3561, 10))
+    '46.34 ± 2.36'
+    >>> value(Summary(98.26, None, 1)), value(None)
+    ('98.26', '–')
+    """
+    if summary is None:
+        return NONE
+    if not math.isfinite(summary.mean):
+        return "diverged"
+    return f"{summary.mean:.2f}" + ("" if summary.spread is None else f" ± {summary.spread:.2f}")
+
+
+def change(difference: Difference) -> str:
+    """A difference with its sign and standard error.
+
+    >>> change(Difference(-2.0, 1.414)), change(Difference(0.5, None))
+    ('-2.00 (SE 1.41)', '+0.50')
+    """
+    error = "" if difference.standard_error is None else f" (SE {difference.standard_error:.2f})"
+    return f"{difference.value:+.2f}{error}"
+
+
+def duration(seconds: float) -> str:
+    """Time in the one or two units that matter.
+
+    >>> [duration(s) for s in (0.26, 12.4, 200, 3661, 7200, 90000)]
+    ['0.3 s', '12 s', '3 min 20 s', '1 h 1 min', '2 h', '25 h']
+    """
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return _units(whole // 60, "min", whole % 60, "s")
+    minutes = round(whole / 60)
+    return _units(minutes // 60, "h", minutes % 60, "min")
+
+
+def count(n: int, one: str, many: str | None = None) -> str:
+    """A number with its noun.
+
+    >>> count(1, "seed"), count(3, "seed"), count(0, "loss", "losses")
+    ('1 seed', '3 seeds', '0 losses')
+    """
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def setting(value: Any) -> str:
+    """The value of a setting.
+
+    >>> setting(0.06), setting((400, 400)), setting(None), setting(True)
+    ('0.06', '400, 400', 'none', 'yes')
+    """
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(setting(item) for item in value) or "none"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value)
+
+
+def seeds(numbers: list[int]) -> str:
+    """Seeds, runs of neighbours joined.
+
+    >>> seeds([2021, 2019, 2020, 7])
+    '7, 2019–2021'
+    """
+    groups: list[list[int]] = []
+    for n in sorted(set(numbers)):
+        if groups and n == groups[-1][-1] + 1:
+            groups[-1].append(n)
+        else:
+            groups.append([n])
+    return ", ".join(
+        str(g[0]) if len(g) == 1 else f"{g[0]}, {g[1]}" if len(g) == 2 else f"{g[0]}–{g[-1]}" for g in groups
+    )
+
+
+def _units(big: int, big_name: str, small: int, small_name: str) -> str:
+    return f"{big} {big_name}" + (f" {small} {small_name}" if small and big < 10 else "")

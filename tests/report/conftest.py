@@ -1,0 +1,50 @@
+"""A comparison with known means, spreads and verdicts."""
+
+import pytest
+from made_runs import make_config, make_result
+
+from bgd.experiments.types import Experiment, Reported, Row
+from bgd.report.comparison import Comparison, Unfinished, compare
+from bgd.runs.types import RunResult
+
+
+@pytest.fixture
+def experiment() -> Experiment:
+    return Experiment(
+        name="made",
+        title="Continuous permuted digits",
+        shows="BGD keeps what it has learnt, though nobody tells it when the task changes.",
+        source="Figure 3",
+        methods={
+            "BGD": Row(method="bgd"),
+            "SGD": Row(method="sgd"),
+            "Adam": Row(method="adam"),
+            "Offline": Row(method="offline"),
+        },
+        paper={
+            "BGD": {"accuracy": Reported(mean=92.0, spread=1.0, runs=10)},
+            "SGD": {"accuracy": Reported(mean=85.0, spread=0.5, runs=10)},
+            "Adam": {"accuracy": Reported(mean=60.0, spread=0.5, runs=10)},
+        },
+        notes=("A note.",),
+    )
+
+
+@pytest.fixture
+def results() -> list[RunResult]:
+    """BGD 91, 92, 93 (paper 92 ± 1: agrees); SGD 80, 82 (paper 85 ± 0.5: lower); Offline 97."""
+    return [
+        *(make_result("BGD", end, 2019 + i) for i, end in enumerate((0.91, 0.92, 0.93))),
+        *(make_result("SGD", end, 2019 + i) for i, end in enumerate((0.80, 0.82))),
+        make_result("Offline", 0.97),
+    ]
+
+
+@pytest.fixture
+def comparison(results, experiment) -> Comparison:
+    """As above; one run of SGD is not finished, and Adam's only one has failed."""
+    unfinished = [
+        Unfinished(make_config("SGD", 2021), "not finished"),
+        Unfinished(make_config("Adam", 2019), "failed", "ValueError: lr"),
+    ]
+    return compare(results, experiment, unfinished)

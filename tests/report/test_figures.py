@@ -1,0 +1,147 @@
+import re
+import xml.etree.ElementTree as ET
+from itertools import pairwise
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_runs import TASKS, make_result
+
+from bgd.report import figures, style
+from bgd.report.comparison import compare
+from bgd.report.figures import _apart
+from bgd.report.plots import plots
+from bgd.report.statistics import Summary
+
+
+def test_lines_have_title_labels_bands_and_ends():
+    curves = {
+        "BGD": figures.series([1, 2, 3], [[90, 89, 88], [92, 91, 90]]),
+        "SGD": figures.series([1, 2, 3], [[90, 80, 70]]),
+    }
+    ax = figures.lines(curves, title="Average accuracy", xlabel="number of tasks", whole_x=True).axes[0]
+    assert ax.get_title(loc="left") == "Average accuracy"
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("number of tasks", "accuracy, %")
+    assert [line.get_label() for line in ax.lines] == ["BGD", "SGD"]
+    assert ax.lines[0].get_ydata().tolist() == [91, 90, 89]
+    assert len(ax.collections) == 1  # one seed has no band
+    assert {text.get_text() for text in ax.texts} == {"BGD", "SGD"}
+
+
+def test_band_is_one_spread():
+    ax = figures.lines({"BGD": figures.series([0, 1], [[90, 90], [92, 92]])}, title="", xlabel="").axes[0]
+    y = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert (y.min(), y.max()) == (pytest.approx(91 - 2**0.5), pytest.approx(91 + 2**0.5))
+
+
+def test_forest_shows_ours_and_the_papers():
+    rows = [
+        ("A", Summary(50, 2, 3), Summary(51, 3, 10)),
+        ("B", None, Summary(40, 1, 10)),
+        ("C", Summary(9, None, 1), None),
+    ]
+    ax = figures.forest(rows, title="t").axes[0]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["A", "B", "C"]
+    assert [(bar.get_x(), bar.get_width()) for bar in ax.patches] == [(48, 6), (39, 2)]
+    assert len(ax.containers) == 2 + 2  # two bands, two dots
+
+
+def test_ridges_are_shares_whatever_the_number_of_weights():
+    ax = figures.std_ridges([1e-3, 1e-2, 1e-1], [[1, 1], [100, 100]], ["a", "b"], std_init=0.06).axes[0]
+    assert ax.get_xscale() == "log"
+    tops = [line.get_ydata().max() - base for line, base in zip(ax.lines, (1, 0))]  # noqa: B905
+    assert tops[0] == pytest.approx(tops[1])
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["b", "a"]
+    assert "initial std 0.06" in [text.get_text() for text in ax.texts]
+
+
+def test_heat_map_leaves_out_what_was_not_measured():
+    ax = figures.heat_map([[0.9, np.nan], [0.5, 1.0]], title="t").axes[0]
+    assert [text.get_text() for text in ax.texts] == ["90", "50", "100"]
+
+
+def test_every_kind_of_figure_is_drawn(comparison):
+    drawn = plots(comparison)
+    names = [plot.name for plot in drawn]
+    assert names == [
+        "results",
+        "accuracy-by-task",
+        "schedule",
+        "stds-bgd",
+        "learning-curves",
+        "training-loss",
+        "matrix-bgd",
+        "matrix-sgd",
+        "matrix-offline",
+    ]
+    by_name = dict(zip(names, drawn, strict=True))
+    assert len(by_name["accuracy-by-task"].figure.axes[0].lines) == 3
+    assert len(by_name["schedule"].figure.axes[0].lines) == 2 * TASKS
+    assert len(by_name["stds-bgd"].figure.axes[0].get_yticklabels()) == TASKS
+    assert "BGD 92.00 ± 1.00, paper 92.00 ± 1.00" in by_name["results"].alt
+    for plot in drawn:
+        assert plot.caption
+        assert plot.alt
+        assert style.png(plot.figure) == style.png(plot.figure)
+        assert style.svg(plot.figure) == style.svg(plot.figure)
+        ET.fromstring(style.inline_svg(plot.figure, plot.name))
+
+
+def test_the_declaration_chooses(results, experiment):
+    chosen = experiment.model_copy(update={"figures": ("schedule",)})
+    assert [plot.name for plot in plots(compare(results, chosen))] == ["results", "schedule"]
+
+
+def test_columns_that_count_become_an_axis():
+    made = compare(make_result(row, 0.9 - t / 100, column=f"{t} tasks") for row in ("BGD", "SGD") for t in (5, 10))
+    ax = plots(made)[0].figure.axes[0]
+    assert ax.get_xlabel() == "tasks"
+    assert sorted(ax.lines[0].get_xdata().tolist()) == [5, 10]
+
+
+def test_labels_from_users_are_text_and_nothing_else():
+    label = '<b>"x" & $y_1$'
+    svg = style.inline_svg(figures.lines({label: figures.series([1, 2], [[1, 2]])}, title=label, xlabel=label), "f")
+    root = ET.fromstring(svg)
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts.count(label) == 3
+    titles = [element.text for element in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert titles == [f"{label}: accuracy 2 at the end"]
+
+
+def test_inline_figures_share_a_page_without_sharing_names(comparison):
+    page = "".join(style.inline_svg(plot.figure, f"f{i}") for i, plot in enumerate(plots(comparison)))
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'(?:url\(#|href="#)([^")]+)', page)) <= set(ids)
+    used = set(re.findall(r"var\((--[^)]+)\)", page))
+    assert used
+    assert used <= set(style.css_colours(dark=True))
+
+
+def test_every_colour_can_be_read_on_its_page():
+    for dark, background in ((False, style.LIGHT_PAGE), (True, style.DARK_PAGE)):
+        for name, colour in style.css_colours(dark).items():
+            if name != f"--c-{style.GRID[1:]}":
+                least = 3.0 if colour in ("#2b83a8",) else 4.5
+                assert style.contrast_ratio(colour, background) >= least, (name, colour)
+
+
+def test_settings_of_matplotlib_stay_as_they_were(comparison):
+    before = dict(mpl.rcParams)
+    for plot in plots(comparison):
+        style.png(plot.figure, dpi=30)
+    assert dict(mpl.rcParams) == before
+
+
+@given(st.lists(st.floats(0, 100), max_size=9))
+def test_labels_are_kept_apart_and_inside(values):
+    values = sorted(values)
+    placed = _apart(values, gap=10, low=0, high=100)
+    assert len(placed) == len(values)
+    assert all(b - a >= 10 - 1e-9 for a, b in pairwise(placed))
+    assert all(-1e-9 <= y <= 100 + 1e-9 for y in placed)
+    if all(b - a >= 10 for a, b in pairwise(values)):
+        assert placed == pytest.approx(values)

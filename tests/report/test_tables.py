@@ -1,0 +1,88 @@
+import re
+
+import pytest
+from made_runs import make_config, make_result
+
+from bgd.report.comparison import Unfinished, compare, same_and_different
+from bgd.report.statistics import Summary, Verdict
+from bgd.report.tables import detail, overview, tables, to_markdown, to_text
+
+
+def test_means_spreads_and_verdicts(comparison):
+    bgd, sgd = comparison.entries["BGD", "accuracy"], comparison.entries["SGD", "accuracy"]
+    assert bgd.ours == Summary(pytest.approx(92), pytest.approx(1), 3)
+    assert (bgd.verdict, sgd.verdict) == (Verdict.AGREES, Verdict.LOWER)
+    assert comparison.verdicts == [Verdict.AGREES, Verdict.LOWER]
+
+
+def test_best_leaves_out_the_upper_bound(comparison):
+    assert [entry.row for entry in comparison.entries.values() if entry.best] == ["BGD"]
+
+
+def test_detail_in_plain_text(comparison):
+    lines = to_text(detail(comparison)).splitlines()
+    assert lines[0] == "Continuous permuted digits"
+    assert [re.split(r" {2,}", line) for line in lines[1:]] == [
+        ["method", "ours, %", "paper, %", "ours - paper", "agreement", "seeds", "time a run"],
+        ["BGD", "92.00 ± 1.00", "92.00 ± 1.00", "+0.00 (SE 0.66)", "✓ agrees", "3", "12 s"],
+        ["SGD", "81.00 ± 1.41", "85.00 ± 0.50", "-4.00 (SE 1.01)", "↓ lower", "2 of 3", "4.0 s"],
+        ["Adam", "failed", "60.00 ± 0.50", "–", "no result", "0 of 1, 1 failed", "–"],
+        ["Offline", "97.00", "–", "–", "not in the paper", "1", "4.0 s"],
+    ]
+    assert len({line.index("±", 20) for line in lines[2:4]}) == 1  # columns are aligned
+
+
+def test_markdown_has_the_best_in_bold(comparison):
+    lines = to_markdown(detail(comparison)).splitlines()
+    assert lines[0] == "| method | ours, % | paper, % | ours - paper | agreement | seeds | time a run |"
+    assert lines[2].startswith("| BGD | **92.00 ± 1.00** | 92.00 ± 1.00 |")
+    assert "**" not in "".join(lines[3:])
+    assert {line.count("|") for line in lines} == {8}
+
+
+def test_several_columns_give_an_overview(experiment):
+    results = [
+        make_result("BGD", 0.2, column="class"),
+        make_result("BGD", 0.5, column="+ trick"),
+        make_result("SGD", 0.3, column="class"),
+    ]
+    made = compare(results)
+    first, second = tables(made)
+    assert first == overview(made)
+    assert first.headers == ("method", "+ trick", "class")
+    assert [[cell.text for cell in row] for row in first.rows] == [["BGD", "50.00", "20.00"], ["SGD", "–", "30.00"]]
+    assert "setting" in second.headers
+    assert "paper, %" not in second.headers
+
+
+def test_order_is_that_of_the_declaration(results, experiment):
+    assert compare(results[::-1], experiment).rows == ("BGD", "SGD", "Offline")
+    assert compare(results[::-1]).rows == ("BGD", "Offline", "SGD")
+
+
+def test_another_scale_is_never_said_to_agree(experiment):
+    made = compare([make_result("BGD", 0.92, preset="smoke")], experiment)
+    assert made.entries["BGD", "accuracy"].verdict is Verdict.UNKNOWN
+    assert "other scale" in to_text(detail(made))
+
+
+def test_labels_cannot_break_a_table():
+    label = "BGD | [bold]*x*[/] <script>"
+    made = compare([make_result(label, 0.5), make_result("SGD", 0.4)])
+    assert label in to_text(detail(made))
+    markdown = to_markdown(detail(made))
+    assert "<script>" not in markdown
+    assert len({line.replace("\\|", "").count("|") for line in markdown.splitlines()}) == 1
+
+
+def test_a_comparison_of_which_nothing_is_done():
+    made = compare([], unfinished=[Unfinished(make_config("BGD"), "not finished")])
+    assert "not finished" in to_text(detail(made))
+    assert not made.verdicts
+
+
+def test_same_and_different():
+    same, rest = same_and_different({"a": {"x": {"y": 1, "z": 2}}, "b": {"x": {"y": 1, "z": 3}, "w": None}})
+    assert same == {"x.y": 1}
+    assert rest == {"a": {"x.z": 2}, "b": {"x.z": 3, "w": None}}
+    assert same_and_different({}) == ({}, {})
