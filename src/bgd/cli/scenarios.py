@@ -37,9 +37,7 @@ DETAIL = {
 
 
 def _option(key: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(
-        show_default=False, case_sensitive=False, help=QUESTIONS[key]
-    )
+    option: typer.models.OptionInfo = typer.Option(show_default=False, case_sensitive=False, help=QUESTIONS[key])
     return option
 
 

@@ -45,9 +45,7 @@ class MLP(nn.Module):
         if min(sizes) < 1:
             raise ValueError(f"an MLP needs layers of at least one unit, got sizes {sizes}")
         # made on "meta", since the layers' own default initialisation would draw from the global generator
-        layers = [
-            nn.Linear(*pair, device="meta").to_empty(device="cpu") for pair in itertools.pairwise(sizes)
-        ]
+        layers = [nn.Linear(*pair, device="meta").to_empty(device="cpu") for pair in itertools.pairwise(sizes)]
         self.hidden = nn.ModuleList(layers[:-1])
         self.head = layers[-1]
         initialise(self, init, seed)
