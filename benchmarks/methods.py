@@ -39,11 +39,6 @@ METHODS: list[tuple[str, str, dict[str, Any]]] = [
     ("MAS", "mas", {}),
     ("LwF", "lwf", {}),
     ("Online EWC every iteration, SGD", "online-ewc", {"consolidate_every": 1, "optimizer": "sgd"}),
-    (
-        "Online EWC every iteration, proximal",
-        "online-ewc",
-        {"consolidate_every": 1, "optimizer": "sgd", "proximal": True},
-    ),
     ("Online EWC every 10, SGD", "online-ewc", {"consolidate_every": 10, "optimizer": "sgd"}),
     ("MAS every iteration, SGD", "mas", {"consolidate_every": 1, "optimizer": "sgd"}),
     ("VCL, weights", "vcl", {"train_size": 12000}),

@@ -30,7 +30,8 @@ class MAS(Penalised):
             the mean over a batch.
         consolidate_every: None (at boundaries), or a number of iterations: then nothing needs to be known,
             and :class:`~bgd.methods.penalised.Penalised` says what happens.
-        proximal: take the penalty's step exactly rather than by its gradient; see there.
+        proximal: take the penalty's step exactly rather than by its gradient; None: only where
+            ``consolidate_every`` is set. See there.
 
     >>> from bgd.scenarios.heads import Heads
     >>> MAS(nn.Linear(2, 2), Outputs(Heads(2, ((0, 1),))), consolidate_every=1).needs.name
@@ -47,7 +48,7 @@ class MAS(Penalised):
         optimizer: str = "adam",
         importance_over: ImportanceOver = "sample",
         consolidate_every: int | None = None,
-        proximal: bool = False,
+        proximal: bool | None = None,
     ) -> None:
         super().__init__(
             net,

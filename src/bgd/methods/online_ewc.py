@@ -31,7 +31,8 @@ class OnlineEWC(Penalised):
         fisher_over: "sample", or "batch": gradients are squared after their mean over a batch.
         consolidate_every: None (at boundaries), or a number of iterations: then nothing needs to be known,
             and :class:`~bgd.methods.penalised.Penalised` says what happens.
-        proximal: take the penalty's step exactly rather than by its gradient; see there.
+        proximal: take the penalty's step exactly rather than by its gradient; None: only where
+            ``consolidate_every`` is set. See there.
         seed: for ``fisher_label="sampled"``.
 
     >>> from bgd.scenarios.heads import Heads
@@ -53,7 +54,7 @@ class OnlineEWC(Penalised):
         fisher_label: Label = "predicted",
         fisher_over: ImportanceOver = "sample",
         consolidate_every: int | None = None,
-        proximal: bool = False,
+        proximal: bool | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__(
