@@ -22,7 +22,7 @@ class BBB(Variational):
         kl_weight: 1 for Bayes' rule; 0.1 is the relaxed version of Zhang et al. (2018).
         train_samples: draws per step.
         test_samples: draws that ``predict`` averages the probabilities of; 0 for the mean network alone.
-        sampling: "weights" (any net) or "local" (linear layers; faster, less noise).
+        sampling: "weights" (any net) or "local" (linear layers; less noise, about the same cost).
         seed: of the draws.
 
     >>> from bgd.scenarios.heads import Heads

@@ -19,9 +19,9 @@ from bgd.methods.types import MethodError
 from bgd.scenarios.types import Batch
 
 Sampling = Literal["weights", "local"]
-"""One draw of all weights per pass (Blundell et al., 2015), for any net; or one draw of each layer's outputs
-per sample of the batch (the local reparametrisation of Kingma et al., 2015), for nets of linear layers: less
-noise, less work."""
+"""One draw of all weights per pass (Blundell et al., 2015), for any net; or one draw of each layer's outputs per sample
+of the batch (the local reparametrisation of Kingma et al., 2015), for nets of linear layers: gradients with less noise
+at about the same cost."""
 
 
 class MeanField:

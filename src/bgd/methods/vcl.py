@@ -30,7 +30,7 @@ class VCL(Variational):
         prior_std: the std of the first prior, centred at 0.
         train_samples: draws per step.
         test_samples: draws that ``predict`` averages the probabilities of; 0 for the mean network alone.
-        sampling: "weights" (any net) or "local" (linear layers; faster, less noise).
+        sampling: "weights" (any net) or "local" (linear layers; less noise, about the same cost).
         seed: of the draws.
 
     >>> from bgd.scenarios.heads import Heads
