@@ -13,7 +13,10 @@ import typer
 from rich.console import Console
 
 from bgd._version import __version__
-from bgd.cli import data
+from bgd.cli import data, experiments
+from bgd.cli.doctor import doctor
+from bgd.cli.resume import resume
+from bgd.cli.run import run
 from bgd.cli.scenarios import scenarios
 from bgd.errors import BGDError
 
@@ -43,6 +46,11 @@ def _root(
 
 app.add_typer(data.app, name="data")
 app.command(name="scenarios")(scenarios)
+app.command(name="list")(experiments.list_)
+app.command(name="show")(experiments.show)
+app.command(name="run")(run)
+app.command(name="resume")(resume)
+app.command(name="doctor")(doctor)
 
 
 def main(args: list[str] | None = None) -> None:

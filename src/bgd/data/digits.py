@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import sklearn.datasets
 import torch
 
 from bgd.data.types import DataSet, Part, cut
@@ -18,6 +17,8 @@ def load() -> DataSet:
     >>> len(digits.train), len(digits.test), tuple(digits.train.images.shape[1:])
     (1442, 355, (1, 8, 8))
     """
+    import sklearn.datasets  # takes seconds to import: only where it is needed
+
     pixels, labels = sklearn.datasets.load_digits(return_X_y=True)
     images = torch.from_numpy(np.rint(pixels * (255 / 16)).astype(np.uint8).reshape(-1, 1, 8, 8))
     train, test = cut(Part(images, torch.from_numpy(labels.astype(np.int64))), every=5)

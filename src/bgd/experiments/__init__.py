@@ -1,1 +1,97 @@
-"""Each table and figure of the paper as a declared comparison, and users' own from TOML files."""
+"""Each table and figure of the paper as a declared comparison, and users' own from TOML files.
+
+>>> find("labels-trick").paper["BGD"]["+ labels trick"].mean
+46.34
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from bgd.experiments import (
+    continuous_permuted_mnist,
+    continuous_search,
+    digits,
+    discrete_permuted_mnist,
+    labels_trick,
+    mc_samples,
+    mnist_classification,
+    permuted_mnist,
+    split_mnist,
+)
+from bgd.experiments.plan import check_declaration, comparison_folder, explain, meant, overridden, plan, run_folder
+from bgd.experiments.types import Experiment, ExperimentError, Preset, Reported, Row
+
+EXPERIMENTS: dict[str, Experiment] = {
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (
+        digits,
+        labels_trick,
+        split_mnist,
+        permuted_mnist,
+        continuous_permuted_mnist,
+        continuous_search,
+        discrete_permuted_mnist,
+        mnist_classification,
+        mc_samples,
+    )
+}
+"""Every built-in experiment by name: one file each."""
+
+
+def find(name: str) -> Experiment:
+    """A built-in experiment.
+
+    >>> find("split-mnits")
+    Traceback (most recent call last):
+    bgd.experiments.types.ExperimentError: no experiment 'split-mnits': did you mean 'split-mnist'?
+    """
+    if name not in EXPERIMENTS:
+        raise ExperimentError(f"no experiment {name!r}: {meant(name, EXPERIMENTS)}")
+    return EXPERIMENTS[name]
+
+
+def load(name: str | Path) -> Experiment:
+    """A built-in experiment by name, or a user's own from a ``.toml`` file.
+
+    Raises:
+        ExperimentError: for an unknown name, a file that cannot be read, or a wrong key or value: says where it is
+            and what was meant.
+    """
+    if not str(name).endswith(".toml"):
+        return find(str(name))
+    try:
+        declared = tomllib.loads(Path(name).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ExperimentError(f"{name}: cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ExperimentError(f"{name}: not TOML: {error}") from None
+    declared.setdefault("name", Path(name).stem)
+    try:
+        experiment = Experiment.model_validate(declared)
+        check_declaration(experiment)
+    except ValidationError as error:
+        raise ExperimentError(f"{name}: {explain(error, Experiment)}") from None
+    except ExperimentError as error:
+        raise ExperimentError(f"{name}: {error}") from None
+    return experiment
+
+
+__all__ = [
+    "EXPERIMENTS",
+    "Experiment",
+    "ExperimentError",
+    "Preset",
+    "Reported",
+    "Row",
+    "check_declaration",
+    "comparison_folder",
+    "find",
+    "load",
+    "overridden",
+    "plan",
+    "run_folder",
+]

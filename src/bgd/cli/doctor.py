@@ -1,0 +1,128 @@
+"""``bgd doctor``: what is installed, which fast paths are active, where data and results go."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+import bgd.data
+from bgd._version import __version__
+from bgd.cli.execute import cores
+from bgd.data import sources
+from bgd.data.types import DataError
+from bgd.optim.batched import can_compile
+from bgd.runs.environment import commit, results_folder
+
+EXTRAS = {
+    "ray": "runs on a cluster",
+    "optuna": "search for settings",
+    "tensorboard": "logging for TensorBoard",
+    "lightning": "training with Lightning",
+    "curvlinops-for-pytorch": "Kronecker factors",
+}
+NEEDED = ("torch", "numpy", "scipy", "scikit-learn", "matplotlib", "pydantic", "typer", "rich", "pooch", "filelock")
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False) -> None:
+    """Show what is installed, which fast paths are active, and where data and results go. Exit code 1 on a problem."""
+    found = examine()
+    if as_json:
+        print(json.dumps(found, indent=2))
+    else:
+        _print(found)
+    if found["problems"]:
+        raise typer.Exit(1)
+
+
+def examine() -> dict[str, Any]:
+    """All that the doctor sees.
+
+    >>> sorted(examine())
+    ['data', 'extras', 'fast paths', 'folders', 'problems', 'versions']
+    """
+    problems: list[str] = []
+    runs = results_folder()
+    folders = {"results": str(runs), "data cache": str(sources.cache_folder()), "data folder": "none named (BGD_DATA)"}
+    at_hand: dict[str, str] = {}
+    try:
+        folders["data folder"] = str(sources.data_folder() or folders["data folder"])
+        at_hand = bgd.data.available()
+    except DataError as error:
+        problems.append(str(error))
+    for name, folder in (("results", runs), ("data cache", sources.cache_folder())):
+        if not _writable(folder):
+            problems.append(f"{name}: {folder} cannot be written to: set {_VARIABLES[name]} to another folder")
+        elif (free := shutil.disk_usage(_existing(folder)).free) < 2**30:
+            problems.append(f"{name}: only {free / 2**20:.0f} MB are free on the disk of {folder}")
+    versions = {"bgd": __version__, "python": platform.python_version()}
+    versions |= {name: _version(name) or "missing" for name in NEEDED}
+    problems += [f"{name} is missing: install it" for name in NEEDED if versions[name] == "missing"]
+    return {
+        "versions": versions | {"commit": commit() or "not a checkout"},
+        "extras": {name: _version(name) or f"not installed ({use})" for name, use in EXTRAS.items()},
+        "fast paths": {
+            "cores": f"{cores()}: bgd run uses as many processes, with one thread each",
+            "BGD, all samples in one pass": "yes (torch.func.vmap)",
+            "BGD, compiled": "possible (compile=true)" if can_compile() else "no C++ compiler: eager",
+            "devices": ", ".join(_devices()),
+        },
+        "folders": folders,
+        "data": {name: at_hand.get(name, "not here; fetched when first used") for name in bgd.data.names()},
+        "problems": problems,
+    }
+
+
+_VARIABLES = {"results": "BGD_RUNS", "data cache": "BGD_CACHE"}
+
+
+def _print(found: dict[str, Any]) -> None:
+    console = Console()
+    for title, values in found.items():
+        if title == "problems":
+            continue
+        table = Table(
+            title=title, title_justify="left", title_style="bold", show_header=False, box=None, pad_edge=False
+        )
+        for name, value in values.items():
+            table.add_row(escape(name), escape(str(value)))
+        console.print(table, "")
+    for problem in found["problems"]:
+        console.print(f"problem: {problem}", style="red", markup=False, soft_wrap=True)
+    if not found["problems"]:
+        console.print("all is well", style="green")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _devices() -> list[str]:
+    devices = ["cpu"]
+    if torch.cuda.is_available():
+        devices += [f"cuda:{i} ({torch.cuda.get_device_name(i)})" for i in range(torch.cuda.device_count())]
+    if torch.backends.mps.is_available():
+        devices.append("mps")
+    return devices
+
+
+def _existing(folder: Path) -> Path:
+    return next(path for path in (folder, *folder.absolute().parents) if path.exists())
+
+
+def _writable(folder: Path) -> bool:
+    existing = _existing(folder)
+    return existing.is_dir() and os.access(existing, os.W_OK)

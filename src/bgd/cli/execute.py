@@ -1,0 +1,174 @@
+"""What ``bgd run`` and ``bgd resume`` share: do jobs, show how they go, say what came of them, choose an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from bgd.cli.progress import display
+from bgd.experiments.comparison import collect, read_declaration
+from bgd.report.comparison import compare
+from bgd.report.tables import overview, to_rich
+from bgd.runs.build import build_data
+from bgd.runs.executors import Executor, Job, Outcome, Processes, here
+from bgd.runs.folder import finished
+from bgd.runs.interrupt import Interrupted
+from bgd.runs.run import Options
+from bgd.runs.types import RunError
+
+
+class Where(StrEnum):
+    """Where runs take place."""
+
+    AUTO = "auto"
+    HERE = "here"
+    PROCESSES = "processes"
+
+
+Jobs = Annotated[
+    int, typer.Option("--jobs", "-j", min=0, help="Runs at a time, each in its own process; 0: one for each core.")
+]
+Threads = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        help="Threads of torch in each run. Results are the same bits wherever a run takes place, for one number.",
+    ),
+]
+In = Annotated[Where, typer.Option("--executor", help="This process, or local processes.")]
+Keep = Annotated[bool, typer.Option("--keep", help="Keep each run's last checkpoint, with the trained network.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print what came of it as JSON; nothing else on stdout.")]
+
+
+@dataclass(frozen=True)
+class How:
+    """The options of running, as given on the command line."""
+
+    jobs: int = 0
+    threads: int = 1
+    executor: Where = Where.AUTO
+    keep: bool = False
+    quiet: bool = False
+    as_json: bool = False
+
+    def options(self) -> Options:
+        """Of each run."""
+        return Options(threads=self.threads, keep=self.keep)
+
+    def choose(self, runs: int) -> Executor:
+        """The executor for so many runs."""
+        count = min(self.jobs or max(1, cores() // self.threads), max(runs, 1))
+        if self.executor is Where.HERE or (self.executor is Where.AUTO and count == 1):
+            return here
+        return Processes(count)
+
+
+def cores() -> int:
+    """Those that this process may use.
+
+    >>> cores() >= 1
+    True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def execute(jobs: Sequence[Job], how: How, comparisons: Sequence[Path]) -> None:
+    """Do the jobs that are not done yet; then tables, errors, and where everything is.
+
+    Raises:
+        RunError: if any run failed (exit code 1).
+        Interrupted: if someone asked to stop (exit code 130).
+    """
+    todo = [job for job in jobs if not finished(job.folder)]
+    for data in {job.config.setup.data.model_dump_json(): job.config.setup.data for job in todo}.values():
+        build_data(data)  # fetched once, and what is wrong with it is said before anything starts
+    outcomes: list[Outcome] = []
+    with display(len(todo), how.quiet or how.as_json) as shown:
+        for outcome in how.choose(len(todo))(todo, shown.progress):
+            shown.ended(outcome)
+            outcomes.append(outcome)
+    failed = [o for o in outcomes if o.error and not o.interrupted]
+    left = len(todo) - sum(o.result is not None for o in outcomes) - len(failed)
+    if how.as_json:
+        print(json.dumps(_record(jobs, outcomes, comparisons), indent=2))
+    elif not how.quiet:
+        _tables(comparisons, skipped=len(jobs) - len(todo))
+    go_on = " ".join(str(path) for path in comparisons)
+    if left:
+        raise Interrupted(f"interrupted; all is saved. {_count(left, 'run')} left; go on with: bgd resume {go_on}")
+    if failed:
+        raise RunError(_failures(failed, len(jobs), go_on))
+
+
+def _tables(comparisons: Sequence[Path], skipped: int) -> None:
+    console = Console()
+    if skipped:
+        console.print(f"{_count(skipped, 'run')} had been done before", style="dim")
+    for folder in comparisons:
+        collected = collect(folder)
+        if collected.results:
+            console.print(to_rich(overview(compare(collected.results, collected.declaration.experiment))))
+        if collected.outdated:
+            console.print(
+                f"{_count(len(collected.outdated), 'run')} in {folder} left out: made from another declaration",
+                style="yellow",
+                highlight=False,
+            )
+        console.print(
+            f"\nin {folder}\nfor tables, figures and a page: bgd report {folder}", highlight=False, soft_wrap=True
+        )
+
+
+def _failures(failed: Sequence[Outcome], total: int, go_on: str) -> str:
+    lines = [f"{len(failed)} of {_count(total, 'run')} failed:"]
+    for outcome in failed:
+        where = f" ({outcome.traceback})" if outcome.traceback else ""
+        lines.append(f"  {outcome.job.config.title}: {outcome.error}{where}")
+    return "\n".join([*lines, f"try these again with: bgd resume {go_on}"])
+
+
+def _record(jobs: Sequence[Job], outcomes: Sequence[Outcome], comparisons: Sequence[Path]) -> dict[str, Any]:
+    said = {outcome.job.folder: outcome for outcome in outcomes}
+    runs = []
+    for folder in comparisons:
+        done = {(r.config.digest): r for r in collect(folder).results}
+        for job in jobs:
+            if job.folder.parent != folder:
+                continue
+            outcome, result = said.get(job.folder), done.get(job.config.digest)
+            runs.append(
+                {
+                    "row": job.config.row,
+                    "column": job.config.column,
+                    "seed": job.config.seed,
+                    "folder": str(job.folder),
+                    "average_accuracy": result.average_accuracy if result else None,
+                    "by_inference": result.by_inference if result else None,
+                    "metrics": result.metrics if result else None,
+                    "warnings": result.warnings if result else [],
+                    "seconds": result.machine.seconds if result and result.machine else None,
+                    "error": outcome.error if outcome else None,
+                    "traceback": str(outcome.traceback) if outcome and outcome.traceback else None,
+                    "new": outcome is not None,
+                }
+            )
+    return {
+        "comparisons": [
+            {"folder": str(folder), "experiment": (d := read_declaration(folder)).experiment.name, "preset": d.preset}
+            for folder in comparisons
+        ],
+        "runs": runs,
+    }
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" + ("" if number == 1 else "s")

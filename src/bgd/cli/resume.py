@@ -1,0 +1,61 @@
+"""``bgd resume``: go on with whatever is not finished."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from bgd.cli.execute import How, In, Jobs, Json, Keep, Quiet, Threads, Where, execute
+from bgd.experiments.comparison import FILE, run_folders
+from bgd.runs.environment import results_folder
+from bgd.runs.executors import Job
+from bgd.runs.folder import finished, read_config
+from bgd.runs.types import RunError
+
+
+def resume(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FOLDER]...",
+            help="Of a comparison or a single run; by default the comparison worked on last.",
+            show_default=False,
+        ),
+    ] = None,
+    jobs: Jobs = 0,
+    threads: Threads = 1,
+    executor: In = Where.AUTO,
+    keep: Keep = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Go on with the runs of a comparison that wait, were interrupted or failed, each from its last checkpoint.
+
+    A run that was interrupted and resumed ends with the same result, bit for bit, as one that never was.
+    """
+    how = How(jobs, threads, executor, keep, quiet, as_json)
+    chosen = [folder.expanduser() for folder in folders] if folders else [latest(results_folder())]
+    paths = [path for folder in chosen for path in sorted(run_folders(folder))]
+    if not paths:
+        raise RunError(f"no run in {', '.join(map(str, chosen))}: start one with bgd run, or name its folder")
+    todo = [Job(read_config(path), path, how.options()) for path in paths if not finished(path)]
+    if not todo and not quiet and not as_json:
+        Console(stderr=True).print("nothing to resume: every run is finished", style="dim")
+    comparisons = {path.parent for path in paths if (path.parent / FILE).exists()}
+    execute(todo, how, sorted(comparisons))
+
+
+def latest(root: Path) -> Path:
+    """The comparison in which something was written last, among those with a run that is not finished.
+
+    >>> latest(Path("no-such-folder"))
+    Traceback (most recent call last):
+    bgd.runs.types.RunError: nothing to resume in no-such-folder: name the folder of a comparison or run
+    """
+    waiting = [path for path in run_folders(root) if not finished(path)]
+    if not waiting:
+        raise RunError(f"nothing to resume in {root}: name the folder of a comparison or run")
+    return max(waiting, key=lambda path: max(file.stat().st_mtime for file in path.iterdir())).parent

@@ -1,0 +1,147 @@
+"""``bgd run``: one line for a whole comparison."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bgd.cli.execute import How, In, Jobs, Json, Keep, Quiet, Threads, Where, execute
+from bgd.experiments import EXPERIMENTS, comparison_folder, load, overridden, plan
+from bgd.experiments.comparison import Declaration, declare
+from bgd.experiments.plan import preset_of
+from bgd.methods import METHODS
+from bgd.runs.environment import results_folder
+from bgd.runs.executors import Job
+
+
+def names_of_experiments(incomplete: str) -> list[str]:
+    """For the shell's completion.
+
+    >>> names_of_experiments("labels")
+    ['labels-trick']
+    """
+    return [name for name in EXPERIMENTS if name.startswith(incomplete)]
+
+
+def _names_of_presets(incomplete: str) -> list[str]:
+    return [name for name in ("smoke", "quick", "paper") if name.startswith(incomplete)]
+
+
+def _names_of_methods(incomplete: str) -> list[str]:
+    done, comma, last = incomplete.rpartition(",")
+    return [f"{done}{comma}{name}" for name in METHODS if name.startswith(last)]
+
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="EXPERIMENT",
+        help="A name that bgd list shows, or a TOML file of your own.",
+        autocompletion=names_of_experiments,
+    ),
+]
+
+
+def seeds_from(text: str) -> list[int]:
+    """Seeds from numbers and ranges.
+
+    >>> seeds_from("7,2019-2021")
+    [7, 2019, 2020, 2021]
+    >>> try:
+    ...     seeds_from("two")
+    ... except typer.BadParameter as error:
+    ...     print(error)
+    'two': give whole numbers and ranges, such as 2019-2021 or 1,2,3
+    """
+    seeds: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        if not match or (match[2] and int(match[2]) < int(match[1])):
+            raise typer.BadParameter(f"{text!r}: give whole numbers and ranges, such as 2019-2021 or 1,2,3")
+        seeds += range(int(match[1]), int(match[2] or match[1]) + 1)
+    return list(dict.fromkeys(seeds))
+
+
+def run(
+    experiment: Name,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset",
+            "-p",
+            help="Its scale: smoke (seconds), quick (minutes; the default), paper (the paper's own).",
+            autocompletion=_names_of_presets,
+            show_default=False,
+        ),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            "--methods",
+            "-m",
+            help="Only these rows: labels or names of methods, separated by commas.",
+            autocompletion=_names_of_methods,
+            show_default=False,
+        ),
+    ] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option("--column", help="Only this column; may be repeated.", show_default=False)
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="Instead of the preset's: 2019,2020 or 2019-2028.", show_default=False)
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change a setting: stream.epochs=2, data.train=1000, bgd.mc_samples=2; may be repeated. Such runs get "
+            "a folder of their own.",
+            show_default=False,
+        ),
+    ] = None,
+    jobs: Jobs = 0,
+    threads: Threads = 1,
+    executor: In = Where.AUTO,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where results go; else BGD_RUNS, else a folder that bgd doctor shows.", show_default=False),
+    ] = None,
+    device: Annotated[str, typer.Option(help="Of torch: cpu, cuda, cuda:1, mps.")] = "cpu",
+    keep: Keep = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Run an experiment: every method, setting and seed that is not done yet.
+
+    Interrupted (Ctrl-C), killed or failed, it goes on with the same command, or with bgd resume, from the last
+    checkpoint of each run, and ends with the same results bit for bit.
+
+    Exit codes: 0 all done, 1 some run failed, 2 wrong usage, 130 interrupted.
+    """
+    changes = changes or []
+    declared = load(experiment)
+    scale, _ = preset_of(declared, preset)
+    if changes:
+        declared = overridden(declared, scale, changes)
+    configs = plan(
+        declared,
+        scale,
+        methods=[name.strip() for name in methods.split(",")] if methods else None,
+        columns=columns,
+        seeds=seeds_from(seeds) if seeds else None,
+        device=device,
+    )
+    folder = comparison_folder((out or results_folder()).expanduser(), declared, scale, changes)
+    command = shlex.join(["bgd", *sys.argv[1:]])
+    how = How(jobs, threads, executor, keep, quiet, as_json)
+    folders = declare(
+        folder, Declaration(experiment=declared, preset=scale, changes=tuple(changes), command=command), configs
+    )
+    todo = [Job(config, path, how.options()) for config, path in zip(configs, folders, strict=True)]
+    execute(todo, how, [folder])

@@ -1,0 +1,62 @@
+"""Discrete permuted MNIST: sharp switches that BGD is not told of (two of the paper's figures)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bgd.experiments.scales import STAND_IN, paper, smoke
+from bgd.experiments.types import Experiment, Preset, Row
+from bgd.runs.types import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
+
+SHORT, LONG = "20 epochs", "300 epochs"
+BATCH = {SHORT: 256, LONG: 128}
+TOLD = Setup(scenario="domain")  # SI and VCL need to know when a task ends
+SI: dict[str, Any] = {"lr": 0.001, "optimizer": "adam", "damping": 0.1}
+
+EXPERIMENT = Experiment(
+    name="discrete-permuted-mnist",
+    title="Discrete permuted MNIST: BGD is not told of the switches, SI and VCL are",
+    shows="Average accuracy over the tasks seen so far. BGD, which knows nothing of tasks, is on par with SI and VCL. "
+    "As training goes on, ever more weights become certain (their std falls).",
+    source="Figures 'The average test accuracy on permuted MNIST vs. the number of tasks' (20 and 300 epochs), 'The "
+    "histogram of STD values at the end of the training process of each task', and the search of SI",
+    setup=Setup(
+        data=DataConfig(name="mnist", normalise="unit"),
+        scenario="discrete task-agnostic",
+        tasks=TasksConfig(cut="permute", count=10, seed=2019),
+        net=NetConfig(widths=(200, 200), init="xavier"),
+        test=TestConfig(inference="mc"),
+    ),
+    columns={
+        SHORT: Setup(stream=StreamConfig(epochs=20, batch_size=BATCH[SHORT])),
+        LONG: Setup(stream=StreamConfig(epochs=300, batch_size=BATCH[LONG])),
+    },
+    methods={
+        "BGD": Row(method="bgd", settings={"std_init": 0.06, "mc_samples": 10, "lr": 1.0}),
+        "VCL": Row(method="vcl", settings={"lr": 0.001}, setup=TOLD),
+        "SI": Row(method="si", settings=SI | {"coefficient": 0.05}, setup=TOLD),
+        "SGD": Row(method="sgd", settings={"lr": 0.01}, only=(SHORT,)),
+        **{
+            f"SI, c = {c:g}": Row(method="si", settings=SI | {"coefficient": c}, setup=TOLD, only=(SHORT,))
+            for c in (0.3, 0.1, 0.01, 0.001)
+        },
+    },
+    seeds=(2019, 2020, 2021),
+    figures=("accuracy-by-task", "stds", "matrix"),
+    presets={
+        "smoke": smoke(tasks=TasksConfig(count=3)),
+        "quick": Preset(
+            about="minutes: one seed, one (20 epochs) and three (300 epochs) epochs a task, 6,000 training images",
+            seeds=(2019,),
+            setup=Setup(data=DataConfig(train=6_000, test=2_000), tasks=TasksConfig(count=5)),
+            columns={SHORT: Setup(stream=StreamConfig(epochs=1)), LONG: Setup(stream=StreamConfig(epochs=3))},
+        ),
+        "paper": paper("the paper's own scale; the column of 300 epochs takes days on a CPU"),
+    },
+    notes=(
+        "The paper shows these results as figures, without numbers, and names no seeds: 2019 - 2021 are ours.",
+        "SI: c = 0.05, the best of the paper's search; the other rows of SI are the rest of that search. Adam with "
+        "learning rate 0.001 as Zenke et al.; VCL with Adam and 0.001 as Nguyen et al.; SGD with 0.01 is our choice.",
+        STAND_IN,
+    ),
+)

@@ -1,0 +1,304 @@
+"""From a declaration to the runs it stands for, every one checked before the first begins."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from bgd.experiments.types import Cell, Experiment, ExperimentError, Preset
+from bgd.methods import METHODS
+from bgd.runs.build import check
+from bgd.runs.types import RunConfig, Setup
+
+
+def merged(*layers: BaseModel) -> dict[str, Any]:
+    """What the layers give, later ones over earlier ones; what a layer leaves open shows through.
+
+    >>> merged(Setup(stream={"epochs": 4}), Setup(stream={"batch_size": 8}))
+    {'stream': {'epochs': 4, 'batch_size': 8}}
+    """
+    result: dict[str, Any] = {}
+    for layer in layers:
+        _lay(result, layer.model_dump(exclude_unset=True))
+    return result
+
+
+def _lay(ground: dict[str, Any], layer: Mapping[str, Any]) -> None:
+    for key, value in layer.items():
+        if isinstance(value, Mapping) and isinstance(ground.get(key), dict):
+            _lay(ground[key], value)
+        else:
+            ground[key] = dict(value) if isinstance(value, Mapping) else value
+
+
+def preset_of(experiment: Experiment, name: str | None = None) -> tuple[str, Preset]:
+    """A preset by name; by default ``quick``, or the first where there is none.
+
+    >>> from bgd.experiments import find
+    >>> preset_of(find("digits"), "smok")
+    Traceback (most recent call last):
+    bgd.experiments.types.ExperimentError: digits has no preset 'smok': did you mean 'smoke'?
+    """
+    if name is None:
+        name = "quick" if "quick" in experiment.presets else next(iter(experiment.presets))
+    if name not in experiment.presets:
+        raise ExperimentError(f"{experiment.name} has no preset {name!r}: {meant(name, experiment.presets)}")
+    return name, experiment.presets[name]
+
+
+def plan(
+    experiment: Experiment,
+    preset: str | None = None,
+    *,
+    methods: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    seeds: Sequence[int] | None = None,
+    device: str = "cpu",
+) -> list[RunConfig]:
+    """The runs of a comparison: rows x columns x seeds, seed by seed, so that whole tables come early.
+
+    Args:
+        experiment: the declaration.
+        preset: its scale.
+        methods: labels of rows, or names of methods; None for all.
+        columns: labels of columns; None for all.
+        seeds: instead of the preset's.
+        device: of torch.
+
+    Raises:
+        ExperimentError: for a name that the experiment does not have.
+        RunError: for a run that could not be done, such as a setting that its method does not know.
+
+    >>> from bgd.experiments import find
+    >>> [config.title for config in plan(find("labels-trick"), "smoke", methods=["bgd"])]
+    ['BGD, class learning, seed 2019', 'BGD, + labels trick, seed 2019']
+    """
+    preset, scale = preset_of(experiment, preset)
+    rows = _rows(experiment, methods) if methods else list(scale.methods or experiment.methods)
+    cells = _choose("column", columns, experiment.columns) if columns else list(experiment.columns)
+    configs = [
+        resolve(experiment, preset, row, column, seed, device)
+        for seed in (seeds or scale.seeds or experiment.seeds)
+        for column in cells
+        for row in rows
+        if column in (experiment.methods[row].only or experiment.columns)
+    ]
+    if not configs:
+        raise ExperimentError(f"{experiment.name}: nothing to run: none of {rows} takes part in {cells}")
+    for config in {(c.row, c.column): c for c in configs}.values():
+        check(config)
+    return configs
+
+
+def resolve(experiment: Experiment, preset: str, row: str, column: str, seed: int, device: str = "cpu") -> RunConfig:
+    """One run with nothing left open."""
+    scale, method = experiment.presets[preset], experiment.methods[row]
+    cell = method.columns.get(column, Cell())
+    setup = merged(
+        experiment.setup,
+        experiment.columns[column],
+        method.setup,
+        cell.setup,
+        scale.setup,
+        scale.columns.get(column, Setup()),
+    )
+    return RunConfig(
+        experiment=experiment.name,
+        preset=preset,
+        row=row,
+        column=column,
+        seed=seed,
+        method=method.method,
+        settings=method.settings | cell.settings | scale.settings.get(row, {}),
+        setup=Setup.model_validate(setup),
+        device=device,
+    )
+
+
+def check_declaration(experiment: Experiment) -> None:
+    """Refuse a declaration that names rows or columns it does not have, in any of its parts.
+
+    >>> check_declaration(Experiment(name="e", title="E", methods={"A": {"method": "sgd", "only": ["B"]}}))
+    Traceback (most recent call last):
+    bgd.experiments.types.ExperimentError: methods.A.only: no column 'B': choose one of accuracy
+    """
+    rows, columns = experiment.methods, experiment.columns
+    named: list[tuple[str, str, Iterable[str], Mapping[str, Any]]] = []
+    for label, row in rows.items():
+        if row.method not in METHODS:
+            raise ExperimentError(f"methods.{label}.method: no method {row.method!r}: {meant(row.method, METHODS)}")
+        named.append((f"methods.{label}.only", "column", row.only or (), columns))
+        named.append((f"methods.{label}.columns", "column", row.columns, columns))
+    for name, preset in experiment.presets.items():
+        named.append((f"presets.{name}.columns", "column", preset.columns, columns))
+        named.append((f"presets.{name}.settings", "method", preset.settings, rows))
+        named.append((f"presets.{name}.methods", "method", preset.methods or (), rows))
+    named.append(("paper", "method", experiment.paper, rows))
+    named += [(f"paper.{row}", "column", cells, columns) for row, cells in experiment.paper.items()]
+    for where, what, names, known in named:
+        for one in names:
+            if one not in known:
+                raise ExperimentError(f"{where}: no {what} {one!r}: {meant(one, known)}")
+
+
+def overridden(experiment: Experiment, preset: str, changes: Sequence[str]) -> Experiment:
+    """The experiment with the user's own values (``key=value``) over everything that its preset says.
+
+    A key is a path into the setup (``stream.epochs``, ``data.train``, ``net.widths``), or a row's label or method
+    and one of its settings (``bgd.mc_samples``). A value is read as JSON, or else as a word.
+
+    >>> from bgd.experiments import find
+    >>> changed = overridden(find("digits"), "smoke", ["bgd.mc_samples=2", "stream.batch_size=16"])
+    >>> changed.presets["smoke"].setup.stream.batch_size, changed.presets["smoke"].settings["BGD"]
+    (16, {'mc_samples': 2})
+    """
+    setup: dict[str, Any] = {}
+    settings: dict[str, dict[str, Any]] = {}
+    for change in changes:
+        key, equals, text = change.partition("=")
+        if not equals or not key:
+            raise ExperimentError(f"--set {change}: write it as key=value, such as stream.epochs=2")
+        value = _value(text)
+        first, _, rest = key.partition(".")
+        if first in Setup.model_fields:
+            _lay(setup, _nested(key.split("."), value))
+            continue
+        if not rest:
+            known = [*Setup.model_fields, *(f"{label}.SETTING" for label in experiment.methods)]
+            raise ExperimentError(f"--set {key}: no such key: {meant(key, known)}")
+        # a label may hold dots: the setting is what follows the last
+        label, _, setting = key.rpartition(".")
+        for row in _rows(experiment, [label]):
+            settings.setdefault(row, {})[setting] = value
+    scale = experiment.presets[preset]
+    laid = merged(scale, Preset.model_construct(setup=_partial(setup, changes), settings=settings))
+    for column in laid.get("columns", {}):  # the user's word stands over the preset's columns too
+        _lay(laid["columns"][column], setup)
+    presets = dict(experiment.presets) | {preset: Preset.model_validate(laid)}
+    return experiment.model_copy(update={"presets": presets})
+
+
+def _partial(setup: dict[str, Any], changes: Sequence[str]) -> Setup:
+    try:
+        return Setup.model_validate(setup)
+    except ValidationError as error:
+        raise ExperimentError(f"--set {' '.join(changes)}: {explain(error, Setup)}") from None
+
+
+def _nested(path: list[str], value: Any) -> dict[str, Any]:
+    return {path[0]: value if len(path) == 1 else _nested(path[1:], value)}
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {"None": None, "True": True, "False": False}.get(text, text)
+
+
+def comparison_folder(out: Path, experiment: Experiment, preset: str, changes: Sequence[str] = ()) -> Path:
+    """Where the runs of a comparison go: one folder for each experiment, preset and set of changes.
+
+    >>> from bgd.experiments import find
+    >>> comparison_folder(Path("runs"), find("digits"), "smoke").as_posix()
+    'runs/digits-smoke'
+    """
+    suffix = f"-set-{hashlib.sha256(json.dumps(sorted(changes)).encode()).hexdigest()[:8]}" if changes else ""
+    return out / f"{experiment.name}-{preset}{suffix}"
+
+
+def run_folder(comparison: Path, config: RunConfig) -> Path:
+    """The folder of one run: its name can be read, and differs wherever the configuration does.
+
+    >>> run_folder(Path("c"), RunConfig(method="sgd", row="SGD", column="+ trick", seed=3)).name[:18]
+    'trick--sgd--3--...'
+    """
+    return comparison / "--".join(
+        filter(None, [_slug(config.column), _slug(config.row), str(config.seed), config.digest])
+    )
+
+
+def _slug(label: str) -> str:
+    return "-".join("".join(c if c.isalnum() else " " for c in label.lower()).split())
+
+
+def _rows(experiment: Experiment, wanted: Sequence[str]) -> list[str]:
+    """Labels, from labels or names of methods, in any case."""
+    rows: list[str] = []
+    for name in wanted:
+        low = name.lower()
+        found = [label for label, row in experiment.methods.items() if low == label.lower()] or [
+            label for label, row in experiment.methods.items() if low == row.method
+        ]
+        if not found:
+            known = [*experiment.methods, *(row.method for row in experiment.methods.values())]
+            raise ExperimentError(f"{experiment.name} has no method {name!r}: {meant(name, known)}")
+        rows += [label for label in found if label not in rows]
+    return rows
+
+
+def _choose(what: str, wanted: Sequence[str], known: Mapping[str, Any]) -> list[str]:
+    for name in wanted:
+        if name not in known:
+            raise ExperimentError(f"no {what} {name!r}: {meant(name, known)}")
+    return list(wanted)
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """What was probably meant, or what there is.
+
+    >>> meant("epoch", ["epochs", "beta"])
+    "did you mean 'epochs'?"
+    """
+    names = list(dict.fromkeys(known))
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(names)}"
+
+
+def explain(error: ValidationError, model: type[BaseModel]) -> str:
+    """The first thing wrong, in one line: where, what, and what was meant.
+
+    >>> try:
+    ...     Setup.model_validate({"stream": {"epoch": 3}})
+    ... except ValidationError as error:
+    ...     print(explain(error, Setup))
+    stream.epoch: no such key: did you mean 'epochs'?
+    """
+    first = error.errors()[0]
+    loc = [str(part) for part in first["loc"]]
+    where = ".".join(loc) or "here"
+    if first["type"] == "extra_forbidden":
+        return f"{where}: no such key: {meant(loc[-1], _keys(model, loc[:-1]))}"
+    if first["type"] == "missing":
+        return f"{where}: missing"
+    given = "" if isinstance(first.get("input"), dict) else f" {first['input']!r}:"
+    if first["type"] == "literal_error" and isinstance(first["input"], str):
+        choices = [choice.strip(" '") for choice in first["ctx"]["expected"].replace(" or ", ",").split(",")]
+        return f"{where}:{given} {meant(first['input'], choices)}"
+    return f"{where}:{given} {first['msg'][:1].lower()}{first['msg'][1:]}"
+
+
+def _keys(model: type[BaseModel], path: list[str]) -> list[str]:
+    """The fields of the model that a path leads to; names in tables (rows, columns, presets) are stepped over."""
+    for part in path:
+        if part not in model.model_fields:
+            continue
+        inner = _model_in(model.model_fields[part].annotation)
+        if inner is not None:
+            model = inner
+    return list(model.model_fields)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for inner in reversed(getattr(annotation, "__args__", ())):
+        if (found := _model_in(inner)) is not None:
+            return found
+    return None

@@ -1,0 +1,88 @@
+"""Where a run took place: versions, commit, threads, and how it was called."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import bgd
+from bgd._version import __version__
+from bgd.data import sources
+from bgd.runs.types import Machine
+
+
+def results_folder() -> Path:
+    """Where runs go unless told otherwise: ``BGD_RUNS``, or ``runs`` in the package's own user folder.
+
+    >>> results_folder().name
+    'runs'
+    """
+    return Path(os.environ.get("BGD_RUNS") or sources.cache_folder() / "runs").expanduser()
+
+
+@lru_cache(maxsize=1)
+def commit() -> str | None:
+    """The commit of the package's source, with ``+`` where files have changed since; None outside a checkout.
+
+    >>> commit() is None or len(commit()) >= 40
+    True
+    """
+    folder = Path(bgd.__file__).parent
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=True
+        )
+        return done.stdout.strip()
+
+    try:
+        if not git("ls-files", "--", "__init__.py"):  # installed inside somebody else's repository
+            return None
+        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--", str(folder)) else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def describe(threads: int) -> Machine:
+    """This machine, before the run has taken any time.
+
+    >>> describe(threads=1).versions["torch"] == torch.__version__
+    True
+    """
+    return Machine(
+        threads=threads,
+        versions={
+            "bgd": __version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+        },
+        platform=f"{platform.platform(terse=True)}, {platform.machine()}, {os.cpu_count()} cores",
+        commit=commit(),
+        command=" ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+    )
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Inside, torch computes with so many threads: results are the same bits only for the same number.
+
+    >>> with torch_threads(1):
+    ...     torch.get_num_threads()
+    1
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,117 @@
+"""Measuring a learner: accuracies of all tasks by every way of inference, and the stds of its posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol, cast, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from bgd.inference import METHODS as INFERENCES
+from bgd.inference import Method as Inference
+from bgd.inference import Prediction
+from bgd.methods.base import Base
+from bgd.methods.types import Learner
+from bgd.methods.variational import Variational
+from bgd.optim import BGD
+from bgd.scenarios import Batch
+
+EDGES: list[float] = [float(f"{edge:.6g}") for edge in np.logspace(-6, 1, 337)]
+"""Of std histograms: 48 bins a decade, each 5 % wide."""
+
+
+@runtime_checkable
+class Posterior(Protocol):
+    """A learner that can draw networks."""
+
+    def predict_samples(self, x: Tensor, samples: int, task: int | Tensor | None = None) -> Tensor:
+        """The scores of ``samples`` draws, (samples, B, outputs): the same draws at every call."""
+
+
+def inferences(learner: Learner, wanted: Iterable[Inference] = INFERENCES) -> tuple[Inference, ...]:
+    """Those ways of inference that the learner has: all for a posterior, else only its one network.
+
+    >>> from bgd.methods import create
+    >>> from bgd.scenarios import scenario, shared_heads
+    >>> inferences(create("sgd", torch.nn.Linear(4, 2), shared_heads(1, 2), scenario("domain")))
+    ('map',)
+    """
+    return tuple(how for how in INFERENCES if how == "map" or (how in set(wanted) and isinstance(learner, Posterior)))
+
+
+@torch.no_grad()
+def score(
+    learner: Learner, batches: Iterable[Batch], hows: Iterable[Inference], samples: int, device: str = "cpu"
+) -> tuple[dict[Inference, float], float]:
+    """Accuracy by each way of inference, and the mean cross-entropy of the mean network, without autograd.
+
+    >>> from bgd.methods import create
+    >>> from bgd.scenarios import scenario, shared_heads
+    >>> net = torch.nn.Linear(2, 2, bias=False)
+    >>> net.weight.data = torch.eye(2)
+    >>> learner = create("sgd", net, shared_heads(1, 2), scenario("domain"))
+    >>> score(learner, [Batch(torch.eye(2), torch.tensor([0, 0]))], ["map"], samples=1)[0]
+    {'map': 0.5}
+    """
+    hows = tuple(hows)
+    right = dict.fromkeys(hows, 0)
+    loss, count = 0.0, 0
+    for batch in batches:
+        x, y = batch.x.to(device), batch.y.to(device)
+        scores = learner.predict(x, batch.task)
+        loss += float(cross_entropy(scores, y, reduction="sum"))
+        count += len(y)
+        if set(hows) == {"map"}:
+            right["map"] += int((scores.argmax(1) == y).sum())
+            continue
+        prediction = _prediction(scores, cast(Posterior, learner).predict_samples(x, samples, batch.task))
+        for how in hows:
+            right[how] += int((prediction.labels_by(how) == y).sum())
+    # "mc" is the mean accuracy of the single networks: it answers each question `samples` times
+    return {how: n / (count * (samples if how == "mc" else 1)) for how, n in right.items()}, loss / count
+
+
+def _prediction(scores: Tensor, sampled: Tensor) -> Prediction:
+    probs = sampled.softmax(-1)
+    labels = probs.argmax(-1)
+    votes = torch.zeros_like(scores).scatter_add_(1, labels.T, torch.ones_like(labels.T, dtype=scores.dtype))
+    return Prediction(probs.mean(0), scores.softmax(-1), votes, labels, torch.zeros(len(scores)))
+
+
+def stds(learner: Learner) -> Tensor | None:
+    """The std of every weight in one row; None for a learner without a posterior.
+
+    >>> from bgd.methods import create
+    >>> from bgd.scenarios import scenario, shared_heads
+    >>> bgd = create("bgd", torch.nn.Linear(2, 2), shared_heads(1, 2), scenario("domain"), std_init=0.5)
+    >>> stds(bgd)
+    tensor([0.5000, 0.5000, 0.5000, 0.5000, 0.5000, 0.5000])
+    """
+    if isinstance(learner, Variational):
+        parts = list(learner.posterior.std().values())
+    elif isinstance(learner, Base) and isinstance(learner.optimizer, BGD):
+        optimizer = learner.optimizer
+        parts = [optimizer.state[p]["std"] for group in optimizer.param_groups for p in group["params"]]
+    else:
+        return None
+    return torch.cat([part.detach().flatten().cpu() for part in parts])
+
+
+def histogram(values: Tensor) -> dict[str, Any]:
+    """Counts over ``EDGES``, with what lies outside in the first or last bin; smallest and largest value.
+
+    >>> h = histogram(torch.tensor([0.0, 0.06, 0.06, 99.0]))
+    >>> sum(h["counts"]), h["counts"][0], h["counts"][-1], round(h["largest"])
+    (4, 1, 1, 99)
+    """
+    inside = np.clip(values.double().numpy(), EDGES[0], np.nextafter(EDGES[-1], 0))
+    counts, _ = np.histogram(inside, bins=EDGES)
+    return {
+        "edges": EDGES,
+        "counts": counts.tolist(),
+        "smallest": float(values.min()),
+        "largest": float(values.max()),
+    }

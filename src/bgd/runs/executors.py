@@ -1,0 +1,195 @@
+"""Where the runs of a comparison take place: in this process, or in several on this machine.
+
+An executor takes jobs and yields what became of each, in the order in which they end. A job is small and picklable
+(a configuration, a folder, options), and doing it again after a crash goes on from its checkpoint: all that a cluster
+needs too. The same job gives the same result file everywhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, Protocol
+
+from bgd.errors import BGDError
+from bgd.runs.interrupt import Interrupted, wishes
+from bgd.runs.run import Options, Report, run
+from bgd.runs.types import RunConfig, RunResult
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to be done: all that a worker needs to know."""
+
+    config: RunConfig
+    folder: Path
+    options: Options = field(default_factory=Options)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a job: a result, an interruption (to be resumed), or an error with its traceback file."""
+
+    job: Job
+    result: RunResult | None = None
+    error: str | None = None
+    traceback: Path | None = None
+    interrupted: bool = False
+
+
+Progress = Callable[[Job, int, int], None]
+"""Told of each job's iterations done, and of how many."""
+
+
+class Executor(Protocol):
+    """Does jobs and yields their outcomes as they end; a failed one does not stop the rest.
+
+    When asked to stop (SIGINT, SIGTERM) it lets every run save itself and yields what is interrupted; jobs not begun
+    are not yielded.
+    """
+
+    def __call__(self, jobs: Sequence[Job], progress: Progress) -> Iterator[Outcome]:
+        """Do the jobs."""
+
+
+def attempt(job: Job, report: Report | None = None) -> Outcome:
+    """Do one job and say what became of it; an error's traceback goes to ``failure.txt`` in its folder.
+
+    >>> import tempfile
+    >>> outcome = attempt(Job(RunConfig(method="sdg"), Path(tempfile.mkdtemp())))
+    >>> outcome.error, outcome.traceback.name
+    ("sdg, seed 0: no method 'sdg': did you mean 'sgd'?", 'failure.txt')
+    """
+    try:
+        return Outcome(job, run(job.config, job.folder, job.options, report))
+    except Interrupted as error:
+        return Outcome(job, error=str(error), interrupted=True)
+    except Exception as error:
+        message = str(error) if isinstance(error, BGDError) else f"{type(error).__name__}: {error}"
+        return Outcome(job, error=message, traceback=_write_traceback(job.folder))
+
+
+def _write_traceback(folder: Path) -> Path | None:
+    with contextlib.suppress(OSError):  # a full disk may be the very reason
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "failure.txt"
+        path.write_text(traceback.format_exc())
+        return path
+    return None
+
+
+def here(jobs: Sequence[Job], progress: Progress) -> Iterator[Outcome]:
+    """One after the other, in this process.
+
+    >>> import tempfile
+    >>> config = RunConfig(method="sgd", setup={"tasks": {"count": 1}, "net": {"widths": [5]}})
+    >>> [outcome.error for outcome in here([Job(config, Path(tempfile.mkdtemp()))], lambda *_: None)]
+    [None]
+    """
+    for job in jobs:
+
+        def report(done: int, of: int, job: Job = job) -> None:
+            progress(job, done, of)
+
+        outcome = attempt(job, report)
+        yield outcome
+        if outcome.interrupted:
+            return
+
+
+class Processes:
+    """Up to ``count`` runs at a time, each in a process of its own: one that crashes takes no other with it.
+
+    Processes are forked from a server that has imported everything and computed nothing: quick, and safe with threads.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __call__(self, jobs: Sequence[Job], progress: Progress) -> Iterator[Outcome]:
+        """Do the jobs."""
+        context = _context()
+        waiting, working = list(jobs), dict[Connection, _Worker]()
+        with wishes(patient=True) as wish:
+            try:
+                while working or (waiting and not wish.stop):
+                    while waiting and len(working) < self.count and not wish.stop:
+                        worker = _Worker(context, waiting.pop(0))
+                        working[worker.connection] = worker
+                    if wish.stop:
+                        for worker in working.values():
+                            worker.ask_to_stop()
+                    for connection in wait(list(working), timeout=0.5):
+                        worker = working[connection]  # type: ignore[index]
+                        outcome = worker.hear(progress)
+                        if outcome is not None:
+                            del working[worker.connection]
+                            yield outcome
+            finally:  # the caller lost interest: the runs save themselves
+                for worker in working.values():
+                    worker.ask_to_stop()
+                for worker in working.values():
+                    worker.process.join()
+
+
+class _Worker:
+    def __init__(self, context: Any, job: Job) -> None:
+        self.job = job
+        self.connection, theirs = context.Pipe(duplex=False)
+        self.process = context.Process(target=_work, args=(job, theirs), name=f"bgd {job.config.title}")
+        self._asked = False
+        self.process.start()
+        theirs.close()
+
+    def hear(self, progress: Progress) -> Outcome | None:
+        """What the worker has to say: progress (None), or the outcome; its silence means that it was killed."""
+        try:
+            message = self.connection.recv()
+        except EOFError:
+            self.process.join()
+            return self._died(self.process.exitcode)
+        if not isinstance(message, Outcome):
+            progress(self.job, *message)
+            return None
+        self.process.join()
+        return message
+
+    def _died(self, exit_code: int | None) -> Outcome:
+        go_on = f"bgd resume {self.job.folder}"
+        if exit_code in (-signal.SIGINT, -signal.SIGTERM):
+            return Outcome(self.job, error=f"interrupted; go on with: {go_on}", interrupted=True)
+        how = f"exit code {exit_code}"
+        if exit_code is not None and exit_code < 0:
+            how = signal.Signals(-exit_code).name
+            how += ", perhaps for lack of memory" if how == "SIGKILL" else ""
+        return Outcome(self.job, error=f"its process died ({how}); it can go on from its last checkpoint with: {go_on}")
+
+    def ask_to_stop(self) -> None:
+        if not self._asked and self.process.pid and self.process.is_alive():
+            self._asked = True
+            os.kill(self.process.pid, signal.SIGINT)
+
+
+def _work(job: Job, connection: Connection) -> None:
+    # until the run itself listens for it, a wish to stop may end the process: there is nothing to save yet
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    patient = replace(job, options=replace(job.options, patient=True))
+    outcome = attempt(patient, lambda done, of: connection.send((done, of)))
+    connection.send(replace(outcome, job=job))
+    connection.close()
+
+
+def _context() -> Any:
+    if sys.platform == "win32":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["bgd.runs.executors"])
+    return context

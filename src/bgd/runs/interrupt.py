@@ -1,0 +1,56 @@
+"""Ctrl-C as a wish: the run saves first, then ends."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from bgd.runs.types import RunError
+
+
+class Interrupted(RunError):
+    """A run that was asked to stop; everything up to that moment is saved."""
+
+    exit_code = 130
+
+
+class Wish:
+    """Whether someone asked to stop."""
+
+    def __init__(self) -> None:
+        self.stop = False
+
+
+@contextmanager
+def wishes(patient: bool = False) -> Iterator[Wish]:
+    """Inside, SIGINT and SIGTERM set ``stop``; a second one ends at once, unless ``patient``.
+
+    A worker is patient: its terminal and its parent may both send the same wish. Signals belong to the main thread;
+    elsewhere nothing is changed.
+
+    >>> import os
+    >>> with wishes() as wish:
+    ...     os.kill(os.getpid(), signal.SIGINT)
+    ...     wish.stop
+    True
+    """
+    wish = Wish()
+    if threading.current_thread() is not threading.main_thread():
+        yield wish
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if wish.stop and not patient:
+            raise KeyboardInterrupt
+        wish.stop = True
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield wish
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

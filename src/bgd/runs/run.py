@@ -1,0 +1,313 @@
+"""One run: train, measure, save; and go on, bit for bit, after whatever stopped it.
+
+A stream is a pure function of (seed, iteration) and a learner's state dict is complete, so a checkpoint needs little
+else. What was measured is in ``metrics.jsonl`` alone; the result is a pure function of it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from bgd.optim import CollapseWarning
+from bgd.runs import metrics
+from bgd.runs.build import build_data, build_learner, build_stream, check
+from bgd.runs.environment import describe, torch_threads
+from bgd.runs.evaluate import histogram, inferences, score, stds
+from bgd.runs.folder import RunFolder, finished, read_result, write_json
+from bgd.runs.interrupt import Interrupted, Wish, wishes
+from bgd.runs.types import (
+    CurvePoint,
+    Evaluation,
+    RunConfig,
+    RunResult,
+    StdHistogram,
+)
+from bgd.scenarios import Joint
+
+CURVE_POINTS = 200
+TICK = 0.2  # seconds between looks at the clock's business: progress and checkpoints
+PATIENCE = 50  # a checkpoint may cost one part in so many of the time
+
+Report = Callable[[int, int], None]
+"""Told of progress: iterations done, and of how many."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run, which is no part of what is run.
+
+    Args:
+        threads: of torch. Results are the same bits for the same number; one by default, so that they are the same
+            in this process, in many, and on a cluster.
+        checkpoint_seconds: at most one checkpoint in this time (longer where saving is slow); 0 for every iteration.
+        keep: keep the last checkpoint, with the trained network, when the run is done.
+        patient: ignore a second wish to stop; for worker processes.
+    """
+
+    threads: int = 1
+    checkpoint_seconds: float = 30.0
+    keep: bool = False
+    patient: bool = False
+
+
+def run(
+    config: RunConfig, folder: str | Path, options: Options | None = None, report: Report | None = None
+) -> RunResult:
+    """Run to the end, from the last good checkpoint in ``folder`` if there is one; a finished run is only read.
+
+    Args:
+        config: what to run.
+        folder: of this run alone; made if need be.
+        options: threads and checkpoints.
+        report: told of progress a few times a second.
+
+    Raises:
+        Interrupted: SIGINT or SIGTERM; the state is saved.
+        RunError: for a configuration that cannot run, a folder in use, a full disk.
+
+    >>> import tempfile
+    >>> config = RunConfig(method="sgd", setup={"tasks": {"count": 2}, "net": {"widths": [10]}})
+    >>> result = run(config, tempfile.mkdtemp())
+    >>> len(result.R), result.iterations, result.evaluations[0].iteration
+    (2, 24, 0)
+    """
+    check(config)
+    options = options or Options()
+    files = RunFolder(Path(folder))
+    with files.opened(config):
+        if finished(files.path):
+            return read_result(files.path)
+        with torch_threads(options.threads), wishes(options.patient) as wish:
+            return _Session(config, files, options, wish, report or (lambda _done, _of: None)).complete()
+
+
+class _Session:
+    """A run from its start or last checkpoint to its end."""
+
+    def __init__(self, config: RunConfig, files: RunFolder, options: Options, wish: Wish, report: Report) -> None:
+        self.config, self.files, self.options, self.wish, self.report = config, files, options, wish, report
+        self.stream = build_stream(config)
+        self.learner = build_learner(config, self.stream)
+        self.names = list(self.stream.tasks.names)
+        self.length = len(self.stream)
+        self.iteration = 0
+        self.loss_sum, self.loss_count = 0.0, 0
+        self.seconds, self.train_seconds, self.sessions = 0.0, 0.0, 1
+        self.save_cost = 0.0
+        points = metrics.evaluation_schedule(self.length, min(CURVE_POINTS, self.length))
+        self.curve = frozenset(points)
+        evaluations = min(config.setup.test.evaluations, self.length)
+        self.evaluations = frozenset(metrics.evaluation_schedule(self.length, evaluations) if evaluations else ())
+        self.events = sorted(self.curve | self.evaluations | set(self.stream.stages) | {self.length})
+
+    def complete(self) -> RunResult:
+        self.resume()
+        self.started = self.saved = time.perf_counter()
+        write_json(self.files.path / "environment.json", self.machine())
+        with self.noting_collapse():
+            if self.iteration == 0:
+                self.measure()
+            for event in self.events[bisect_left(self.events, self.iteration + 1) :]:
+                self.train_until(event)
+                self.measure()
+                self.look_up()
+        result = summarise(self.config, self.names, self.stream.stages, self.files.metrics.records)
+        if self.options.keep:
+            self.save()
+        machine = self.machine().model_copy(update={"finished": datetime.now(UTC).isoformat(timespec="seconds")})
+        self.files.finish(result, machine, self.options.keep)
+        return result.model_copy(update={"machine": machine})
+
+    # --- training
+
+    def train_until(self, event: int) -> None:
+        """Learn from the batches up to an event, and close the task that ends there, if the learner is told so."""
+        batch_of, observe, device = self.stream.batch, self.learner.observe, self.config.device
+        clock, wish, begun = time.perf_counter, self.wish, time.perf_counter()
+        tick = begun + TICK
+        for i in range(self.iteration, event):
+            x, y, task = batch_of(i)
+            if device != "cpu":
+                x, y = x.to(device), y.to(device)
+            self.loss_sum += observe(x, y, task)
+            self.iteration = i + 1
+            self.loss_count += 1
+            # at an event the state is whole only once the event is over
+            if (wish.stop or clock() >= tick or not self.options.checkpoint_seconds) and i + 1 < event:
+                self.train_seconds += clock() - begun
+                self.look_up()
+                begun = clock()
+                tick = begun + TICK
+        if self.stream.tells_end(event - 1):
+            task = self.stream.stages.index(event)
+            self.learner.end_task(self.stream.train_batches(task, self.config.setup.stream.batch_size))
+        self.train_seconds += clock() - begun
+
+    # --- measuring
+
+    def measure(self) -> None:
+        """Write down what is due at this iteration: the loss, accuracies, stds."""
+        i, add = self.iteration, self.files.metrics.add
+        if i in self.curve:
+            add("loss", iteration=i, loss=self.loss_sum / self.loss_count)
+            self.loss_sum, self.loss_count = 0.0, 0
+        stages = [k for k, stage in enumerate(self.stream.stages) if stage == i]
+        if stages or i in self.evaluations or i in (0, self.length):
+            rows: list[int | None] = [*stages] or [None]
+            seen = self.evaluate()
+            for row in rows:
+                add("evaluation", iteration=i, stage=row, **seen)
+        if (stages or i == 0) and (values := stds(self.learner)) is not None:
+            after = self.names[stages[-1]] if stages and len(self.stream.stages) == len(self.names) else "all tasks"
+            add("stds", iteration=i, after=after if stages else "start", **histogram(values))
+
+    def evaluate(self) -> dict[str, Any]:
+        """All tasks, by MAP and the run's own inference; at the end by every way of inference."""
+        how = self.config.setup.test
+        hows = inferences(self.learner, ("map", "mc", "vote", "mean_softmax") if self._at_end() else (how.inference,))
+        by: dict[str, list[float]] = {one: [] for one in hows}
+        losses = []
+        for task in range(len(self.names)):
+            batches = self.stream.test_batches(task)
+            accuracy, loss = score(self.learner, batches, hows, how.samples, self.config.device)
+            for one in hows:
+                by[one].append(accuracy[one])
+            losses.append(loss)
+        own = how.inference if how.inference in by else "map"
+        return {"seen": self._seen(), "accuracy": by[own], "loss": losses, "by_inference": by}
+
+    def _at_end(self) -> bool:
+        return self.iteration == self.length
+
+    def _seen(self) -> int:
+        if self.iteration == 0:
+            return 0
+        if isinstance(self.stream, Joint):
+            return len(self.names)
+        return min(len(self.names), bisect_left(self.stream.stages, self.iteration) + 1)
+
+    @contextmanager
+    def noting_collapse(self) -> Iterator[None]:
+        """A collapsed posterior is part of the result: a table must not show it as just a bad number."""
+
+        def note(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if not issubclass(category, CollapseWarning):
+                show(message, category, filename, lineno, file, line)
+            elif not any(record["kind"] == "warning" for record in self.files.metrics.records):
+                # the optimizer's watch forgets on resume that it has warned: once is enough
+                self.files.metrics.add("warning", iteration=self.iteration, text=str(message))
+
+        with warnings.catch_warnings():
+            show = warnings.showwarning
+            warnings.simplefilter("always", CollapseWarning)
+            warnings.showwarning = note
+            yield
+
+    # --- saving
+
+    def look_up(self) -> None:
+        """Between two iterations: say how far we are, save if it is time, stop if someone asked to."""
+        self.report(self.iteration, self.length)
+        if self.wish.stop and not self._at_end():
+            self.save()
+            raise Interrupted(
+                f"interrupted at iteration {self.iteration} of {self.length}, all saved; go on with: "
+                f"bgd resume {self.files.path}"
+            )
+        wait = max(self.options.checkpoint_seconds, PATIENCE * self.save_cost) if self.options.checkpoint_seconds else 0
+        if time.perf_counter() - self.saved >= wait and not self._at_end():
+            self.save()
+
+    def save(self) -> None:
+        """Write a checkpoint."""
+        begun = time.perf_counter()
+        machine = self.machine()
+        state = {
+            "iteration": self.iteration,
+            "learner": self.learner.state_dict(),
+            "loss": [self.loss_sum, self.loss_count],
+            "seconds": [machine.seconds, machine.train_seconds],
+            "sessions": self.sessions,
+        }
+        self.files.save(self.iteration, state)
+        self.saved = time.perf_counter()
+        self.save_cost = self.saved - begun
+
+    def resume(self) -> None:
+        """Go back to the last good checkpoint, or to the start."""
+        state = self.files.load()
+        self.files.metrics.cut(state["metrics"] if state else None)
+        if state is None:
+            return
+        self.learner.load_state_dict(state["learner"])
+        self.iteration = state["iteration"]
+        self.loss_sum, self.loss_count = state["loss"]
+        self.seconds, self.train_seconds = state["seconds"]
+        self.sessions = state["sessions"] + 1
+
+    def machine(self) -> Any:
+        """This machine, with the time spent so far."""
+        return describe(self.options.threads).model_copy(
+            update={
+                "seconds": self.seconds + time.perf_counter() - self.started,
+                "train_seconds": self.train_seconds,
+                "sessions": self.sessions,
+            }
+        )
+
+
+def summarise(config: RunConfig, names: list[str], stages: tuple[int, ...], records: list[dict[str, Any]]) -> RunResult:
+    """The result, from what was measured and nothing else."""
+    kinds: dict[str, list[dict[str, Any]]] = {"loss": [], "evaluation": [], "stds": [], "warning": []}
+    for record in records:
+        kinds[record["kind"]].append({key: value for key, value in record.items() if key != "kind"})
+    evaluations = [Evaluation(**record) for record in kinds["evaluation"]]
+    last = evaluations[-1]
+    R = [e.accuracy for e in evaluations if e.stage is not None]
+    return RunResult(
+        config=config,
+        task_names=names,
+        iterations=last.iteration,
+        stages=list(stages),
+        R=R,
+        average_accuracy=metrics.average_accuracy(R),
+        by_inference={how: math.fsum(each) / len(each) for how, each in last.by_inference.items()},
+        metrics=_derived(config, R, evaluations),
+        evaluations=evaluations,
+        curve=[CurvePoint(**record) for record in kinds["loss"]],
+        stds=[StdHistogram(**record) for record in kinds["stds"]],
+        warnings=[record["text"] for record in kinds["warning"]],
+        data_note=build_data(config.setup.data).note,
+    )
+
+
+def _derived(config: RunConfig, R: list[list[float]], evaluations: list[Evaluation]) -> dict[str, float]:
+    """The measures that are defined for this run: transfer needs a stage for each of several tasks."""
+    derived = {}
+    if len(R) == len(R[0]) > 1:
+        derived["forgetting"] = metrics.forgetting(R)
+        derived["backward_transfer"] = metrics.backward_transfer(R)
+        derived["forward_transfer"] = metrics.forward_transfer(R, evaluations[0].accuracy)
+    every = config.setup.test.evaluations
+    length = evaluations[-1].iteration
+    times = metrics.evaluation_schedule(length, min(every, length)) if every else [e.iteration for e in evaluations[1:]]
+    by_time = {e.iteration: e for e in evaluations if e.iteration}
+    chosen = [by_time[t] for t in dict.fromkeys(times)]
+    derived["anytime_accuracy"] = metrics.anytime_accuracy([e.accuracy for e in chosen], [e.seen for e in chosen])
+    return derived
