@@ -15,11 +15,10 @@ def experiment() -> Experiment:
         title="Continuous permuted digits",
         shows="BGD keeps what it has learnt, though nobody tells it when the task changes.",
         source="Figure 3",
+        setup=make_config("BGD").setup,
         methods={
-            "BGD": Row(method="bgd"),
-            "SGD": Row(method="sgd"),
-            "Adam": Row(method="adam"),
-            "Offline": Row(method="offline"),
+            row: Row(method=make_config(row).method, settings=make_config(row).settings)
+            for row in ("BGD", "SGD", "Adam", "Offline")
         },
         paper={
             "BGD": {"accuracy": Reported(mean=92.0, spread=1.0, runs=10)},

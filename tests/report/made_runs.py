@@ -16,7 +16,7 @@ def make_config(row: str, seed: int = 2019, column: str = "accuracy", **changes)
         "row": row,
         "column": column,
         "seed": seed,
-        "method": "bgd" if "BGD" in row else "offline" if row == "Offline" else "sgd",
+        "method": {"BGD": "bgd", "Offline": "offline", "Adam": "adam"}.get(row, "sgd"),
         "settings": {"std_init": 0.06, "mc_samples": 10} if "BGD" in row else {"lr": 0.01},
         "setup": {
             "tasks": {"count": TASKS},

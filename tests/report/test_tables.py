@@ -61,9 +61,24 @@ def test_order_is_that_of_the_declaration(results, experiment):
 
 
 def test_another_scale_is_never_said_to_agree(experiment):
-    made = compare([make_result("BGD", 0.92, preset="smoke")], experiment)
-    assert made.entries["BGD", "accuracy"].verdict is Verdict.UNKNOWN
-    assert "other scale" in to_text(detail(made))
+    shorter = make_result("BGD", 0.92, setup=_changed(iterations=999))
+    otherwise = make_result("BGD", 0.92, settings={"std_init": 0.06, "mc_samples": 2})
+    stand_in = make_result("BGD", 0.92).model_copy(update={"data_note": "made from the test images alone"})
+    for run in (shorter, otherwise, stand_in):
+        made = compare([run], experiment)
+        assert made.entries["BGD", "accuracy"].verdict is Verdict.UNKNOWN
+        assert "not the paper's runs" in to_text(detail(made))
+
+
+def test_the_papers_own_runs_are_compared_whatever_their_preset_is_called(experiment):
+    setup = make_config("BGD").setup.model_dump() | {"test": {"evaluations": 7}}
+    run = make_result("BGD", 0.92, preset="long", setup=setup)
+    assert compare([run], experiment).entries["BGD", "accuracy"].verdict is Verdict.AGREES
+
+
+def _changed(**stream):
+    setup = make_config("BGD").setup.model_dump()
+    return setup | {"stream": setup["stream"] | stream}
 
 
 def test_labels_cannot_break_a_table():

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bgd.experiments import EXPERIMENTS
+from bgd.experiments.plan import resolve
 from bgd.experiments.types import Experiment, Reported
 from bgd.report.statistics import Difference, Summary, Verdict, difference, summarise, verdict
 from bgd.runs.types import RunConfig, RunResult
 
-AS_IN_THE_PAPER = "paper"
-"""The preset whose numbers may be held against the paper's."""
+PAPER = "paper"
+"""The preset of the paper's own scale."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Entry:
         ours: average accuracy at the end, in percent, over the runs.
         paper: the same as the paper prints it, if it does.
         seconds: of computing, for a run.
-        comparable: whether the runs are of the paper's scale.
+        comparable: whether the runs are the paper's: its scale and settings, on the published data.
         best: whether no other method of the column has a higher mean (the upper bound does not count).
     """
 
@@ -78,6 +81,7 @@ class Comparison:
     Attributes:
         name: of the experiment.
         preset: its scale.
+        changes: the user's own values over the declaration.
         experiment: its declaration, if there is one.
         rows: labels of the methods, in the declared order.
         columns: labels of the settings, likewise.
@@ -86,6 +90,7 @@ class Comparison:
 
     name: str
     preset: str
+    changes: tuple[str, ...]
     experiment: Experiment | None
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -130,6 +135,9 @@ def compare(
     results: Iterable[RunResult],
     experiment: Experiment | None = None,
     unfinished: Iterable[Unfinished] = (),
+    *,
+    preset: str | None = None,
+    changes: Sequence[str] = (),
 ) -> Comparison:
     """Set the results of one experiment at one preset side by side.
 
@@ -137,6 +145,8 @@ def compare(
         results: of its runs.
         experiment: its declaration: the order of rows and columns, and what the paper reports.
         unfinished: runs that were wanted but have no result.
+        preset: its scale; by default what the runs say.
+        changes: the user's own values (``key=value``) over the declaration.
 
     >>> from bgd.runs.types import RunConfig
     >>> config = RunConfig(experiment="mine", row="BGD", column="accuracy", method="bgd")
@@ -157,8 +167,9 @@ def compare(
                 entries[row, column] = _entry(row, column, here, gone, experiment)
     _mark_best(entries, columns)
     return Comparison(
-        name=configs[0].experiment if configs else "",
-        preset=", ".join(p for p in presets if p),
+        name=experiment.name if experiment else configs[0].experiment if configs else "",
+        preset=preset if preset is not None else ", ".join(p for p in presets if p),
+        changes=tuple(changes),
         experiment=experiment,
         rows=rows,
         columns=columns,
@@ -213,13 +224,30 @@ def _entry(
         ours=summarise(100 * run.average_accuracy for run in runs),
         paper=_summary(reported) if reported else None,
         seconds=sum(seconds) / len(seconds) if seconds else None,
-        comparable=all(config.preset == AS_IN_THE_PAPER for config in configs),
+        comparable=all(_at_paper_scale(config, experiment) for config in configs)
+        and not any(run.data_note for run in runs),
     )
 
 
-def _mark_best(entries: dict[tuple[str, str], Entry], columns: Sequence[str]) -> None:
-    from dataclasses import replace
+def _at_paper_scale(config: RunConfig, experiment: Experiment | None) -> bool:
+    """Whether a run is exactly what is declared as the paper's; how often it was tested in between does not matter."""
+    # a built-in declaration is taken from the package: that of a folder may hold the user's own changes
+    reference = EXPERIMENTS.get(config.experiment, experiment)
+    row, column = _row(config), _column(config)
+    if reference is None or row not in reference.methods or column not in reference.columns:
+        return False
+    preset = PAPER if PAPER in reference.presets else next(iter(reference.presets))
+    declared = resolve(reference, preset, row, column, config.seed)
 
+    def essence(one: RunConfig) -> object:
+        setup = one.setup.model_dump()
+        setup["test"].pop("evaluations")
+        return one.method, one.settings, setup
+
+    return essence(config) == essence(declared)
+
+
+def _mark_best(entries: dict[tuple[str, str], Entry], columns: Sequence[str]) -> None:
     for column in columns:
         rivals = {
             key: entry.ours.mean
@@ -227,9 +255,7 @@ def _mark_best(entries: dict[tuple[str, str], Entry], columns: Sequence[str]) ->
             if key[1] == column and entry.ours and entry.runs[0].config.method != "offline"
         }
         if len(rivals) > 1:
-            top = (
-                max(mean for mean in rivals.values() if mean == mean) if any(m == m for m in rivals.values()) else None
-            )
+            top = max((mean for mean in rivals.values() if math.isfinite(mean)), default=None)
             for key, mean in rivals.items():
                 if mean == top:
                     entries[key] = replace(entries[key], best=True)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bgd.report.statistics import Summary
-from bgd.report.style import GRID, INK, MISSING_GLYPH, QUIET, looks, luminance, readable, style
+from bgd.report.style import COLOURS, GRID, INK, MISSING_GLYPH, QUIET, looks, luminance, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from bgd.scenarios.streams import Stream
 
-WIDTH = 5.0
+WIDTH = 4.5
 """Inches: narrow, so that the letters are still read on a phone."""
 
 
@@ -299,10 +299,12 @@ def schedule(stream: Stream, *, title: str = "Which tasks the data comes from") 
 
     with style():
         ax = plot_schedule(stream, _axes(WIDTH, 2.6))
+        # the palette instead of a gradient: neighbours differ, and each colour has its sister on a dark screen
+        found = list(dict.fromkeys(to_hex(line.get_color()) for line in ax.lines))
         for line in ax.lines:
-            line.set_color(readable(to_hex(line.get_color())))
+            line.set_color(COLOURS[found.index(to_hex(line.get_color())) % len(COLOURS)])
         for text in ax.texts:
-            text.set_color(readable(to_hex(text.get_color()), contrast=4.5))
+            text.set_color(COLOURS[found.index(to_hex(text.get_color())) % len(COLOURS)])
         ax.set_title(title, pad=10)
         ax.grid(visible=False)
         return _finished(ax)

@@ -34,6 +34,9 @@ _HUES = {
     "sky": ("#2b83a8", "#9adcf5"),
     "grey": ("#6b7480", "#a3acb8"),
 }
+COLOURS = tuple(light for light, _ in _HUES.values())
+"""For a sequence of things that have no look of their own."""
+
 _DARK = dict(_HUES.values()) | {INK: "currentColor", QUIET: "#9aa4b2", GRID: "#323842"}
 
 # The colours of the paper's own figures where it names them: BGD red, SGD blue, SI green, VCL black.
@@ -192,25 +195,6 @@ def css_colours(dark: bool) -> dict[str, str]:
     '#c04a00'
     """
     return {_variable(light): value if dark else light for light, value in _DARK.items() if light != INK}
-
-
-def readable(colour: str, background: str = LIGHT_PAGE, contrast: float = 3.0) -> str:
-    """The colour itself, or moved towards ink just far enough to be told from the background (WCAG contrast).
-
-    >>> readable("#0a63a8")
-    '#0a63a8'
-    >>> contrast_ratio(readable("#f0f921"), "#ffffff") >= 3
-    True
-    """
-    from matplotlib.colors import to_hex, to_rgb
-
-    start, end = to_rgb(colour), to_rgb(INK)
-    for step in range(21):
-        r, g, b = ((1 - step / 20) * x + step / 20 * y for x, y in zip(start, end, strict=True))
-        mixed = to_hex((r, g, b))
-        if contrast_ratio(mixed, background) >= contrast:
-            return mixed
-    return INK
 
 
 def contrast_ratio(a: str, b: str) -> float:

@@ -88,7 +88,7 @@ def agreement(entry: Entry) -> str:
     if entry.ours is None:
         return "no result"
     if not entry.comparable:
-        return "other scale"
+        return "not the paper's runs"
     said = entry.verdict
     return f"{MARKS[said]} {said}".strip()
 

@@ -1,0 +1,98 @@
+"""From folders of runs to comparisons: whatever state the runs are in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from bgd.errors import BGDError
+from bgd.experiments import EXPERIMENTS
+from bgd.experiments.comparison import FILE, collect, run_folders
+from bgd.report.comparison import Comparison, Unfinished, compare
+from bgd.runs.folder import finished, read_config, read_result
+from bgd.runs.types import RunResult
+
+
+class ReportError(BGDError):
+    """Results that cannot be shown as asked: the message names the folder and the way out.
+
+    >>> issubclass(ReportError, BGDError)
+    True
+    """
+
+
+def load(folders: Iterable[str | Path]) -> list[Comparison]:
+    """The comparisons in or below the folders, built-in experiments first, in the order of ``bgd list``.
+
+    A folder may hold one comparison (as ``bgd run`` makes it), many, or single runs without a declaration.
+
+    Raises:
+        ReportError: where there are no runs.
+
+    >>> load(["no-such-folder"])
+    Traceback (most recent call last):
+    bgd.report.load.ReportError: no-such-folder: no such folder: name the folder of a comparison, see bgd run
+    """
+    found: dict[Path, Comparison] = {}
+    for given in folders:
+        folder = Path(given)
+        if not folder.is_dir():
+            raise ReportError(f"{folder}: no such folder: name the folder of a comparison, see bgd run")
+        declared = sorted(path.parent for path in folder.rglob(FILE))
+        for one in declared:
+            found.setdefault(one.resolve(), _declared(one))
+        loose = [run for run in run_folders(folder) if not any(one in run.parents for one in declared)]
+        if loose:
+            found.setdefault(folder.resolve(), _loose(folder, sorted(loose)))
+        if not declared and not loose:
+            raise ReportError(f"{folder}: no runs in here: name the folder of a comparison, see bgd run")
+    known = list(EXPERIMENTS)
+    return sorted(
+        found.values(), key=lambda c: (known.index(c.name) if c.name in known else len(known), c.name, c.preset)
+    )
+
+
+def _declared(folder: Path) -> Comparison:
+    content = collect(folder)
+    declaration = content.declaration
+    return compare(
+        content.results,
+        declaration.experiment,
+        [_unfinished(path) for path in content.unfinished],
+        preset=declaration.preset,
+        changes=declaration.changes,
+    )
+
+
+def _loose(folder: Path, runs: Sequence[Path]) -> Comparison:
+    """Runs without a declaration: those of one experiment can still be told by their own configuration."""
+    results = [read_result(path) for path in runs if finished(path)]
+    unfinished = [_unfinished(path) for path in runs if not finished(path)]
+    configs = [run.config for run in results] + [one.config for one in unfinished]
+    kinds = sorted({(config.experiment, config.preset) for config in configs})
+    if len(kinds) > 1:
+        names = ", ".join(" ".join(kind).strip() or "unnamed" for kind in kinds)
+        raise ReportError(f"{folder}: runs of several experiments ({names}) without {FILE}: name them one by one")
+    _check_alike(folder, results)
+    return compare(results, EXPERIMENTS.get(kinds[0][0]), unfinished)
+
+
+def _check_alike(folder: Path, results: Iterable[RunResult]) -> None:
+    """Only runs that differ in nothing but their seed may be averaged."""
+    first: dict[tuple[str, str], RunResult] = {}
+    for run in results:
+        config = run.config
+        other = first.setdefault((config.row or config.method, config.column), run).config
+        if config.model_copy(update={"seed": other.seed}) != other:
+            raise ReportError(
+                f"{folder}: {config.title} and {other.title} have different settings, and cannot be averaged: "
+                "keep them in folders of their own"
+            )
+
+
+def _unfinished(folder: Path) -> Unfinished:
+    failure = folder / "failure.txt"
+    if not failure.is_file():
+        return Unfinished(read_config(folder), "not finished")
+    lines = [line for line in failure.read_text(errors="replace").splitlines() if line.strip()]
+    return Unfinished(read_config(folder), "failed", lines[-1].strip() if lines else str(failure))

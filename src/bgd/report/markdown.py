@@ -1,0 +1,105 @@
+"""The report as Markdown, for a repository: the same text for the same results, so that a diff means something."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bgd.report import words
+from bgd.report.comparison import Comparison
+from bgd.report.page import Section
+from bgd.report.statistics import Verdict
+from bgd.report.tables import markdown_text, tables, to_markdown
+
+RULE = (
+    "A value **agrees** with the paper's if our mean is within the paper's spread, or within two standard errors (SE) "
+    "of the difference; ↑ higher and ↓ lower are outside both. Spreads are standard deviations over seeds. "
+    "Accuracies are averages over all tasks at the end, in percent; the best of each column is bold."
+)
+
+
+def markdown(sections: Sequence[Section], command: str, pictures: Mapping[tuple[int, str], str], title: str) -> str:
+    """The whole report.
+
+    Args:
+        sections: what to show.
+        command: that makes this file again.
+        pictures: the path of each figure, by the section's number and the figure's name; others are left out.
+        title: of the document.
+
+    >>> print(markdown([], "bgd report runs", {}, "Results").splitlines()[0])
+    # Results
+    """
+    parts = [f"# {markdown_text(title)}", RULE, _index(sections), f"Made by\n\n```\n{command}\n```"]
+    for number, section in enumerate(sections):
+        parts += _section(section, {name: path for (n, name), path in pictures.items() if n == number})
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _index(sections: Sequence[Section]) -> str:
+    lines = ["| comparison | preset | runs | agree with the paper | computing |", "|:--|:--|--:|--:|--:|"]
+    for section in sections:
+        c = section.comparison
+        agree = sum(v is Verdict.AGREES for v in c.verdicts)
+        total = len(c.runs) + len(c.unfinished)
+        runs = str(total) if not c.unfinished else f"{len(c.runs)} of {total}"
+        said = f"{agree} of {len(c.verdicts)}" if c.verdicts else words.NONE
+        cells = (markdown_text(c.title), markdown_text(c.preset), runs, said, words.duration(c.seconds))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) if sections else ""
+
+
+def _section(section: Section, pictures: Mapping[str, str]) -> list[str]:
+    comparison, experiment = section.comparison, section.comparison.experiment
+    parts = [f"## {markdown_text(comparison.title)}"]
+    if experiment and experiment.shows:
+        parts.append(markdown_text(experiment.shows))
+    parts.append(_provenance(comparison))
+    if comparison.unfinished:
+        lines = [
+            f"- {markdown_text(u.config.title)}: {u.state} {markdown_text(u.why)}".rstrip()
+            for u in comparison.unfinished
+        ]
+        parts.append(
+            "**Not complete.** Means are over the runs that are there; these are missing:\n\n" + "\n".join(lines)
+        )
+    notes = [run.data_note for run in comparison.runs if run.data_note]
+    notes += [f"{run.config.title}: {text}" for run in comparison.runs for text in run.warnings]
+    if notes:
+        parts.append("\n".join(f"- {markdown_text(note)}" for note in dict.fromkeys(notes)))
+    parts += [to_markdown(table) for table in tables(comparison)]
+    large = [plot for plot in section.plots if plot.name in pictures and not plot.small]
+    small = [plot for plot in section.plots if plot.name in pictures and plot.small]
+    parts += [
+        f"![{_alt(plot.title, plot.alt)}]({pictures[plot.name]})\n\n{markdown_text(plot.caption)}" for plot in large
+    ]
+    if small:
+        images = "\n".join(f"![{_alt(plot.title, plot.alt)}]({pictures[plot.name]})" for plot in small)
+        parts.append(f"<details><summary>Accuracy on each task after each stage</summary>\n\n{images}\n\n</details>")
+    if experiment and experiment.notes:
+        parts.append("Choices:\n\n" + "\n".join(f"- {markdown_text(note)}" for note in experiment.notes))
+    return parts
+
+
+def _provenance(comparison: Comparison) -> str:
+    """Where it comes from: source, preset, seeds, time, command."""
+    experiment = comparison.experiment
+    preset = experiment.presets.get(comparison.preset) if experiment else None
+    facts = []
+    if experiment and experiment.source:
+        facts.append(f"Paper: {markdown_text(experiment.source)}.")
+    about = f": {preset.about}" if preset and preset.about else ""
+    if comparison.preset:
+        facts.append(markdown_text(f"Preset {comparison.preset}{about}.".replace("..", ".")))
+    if comparison.changes:
+        facts.append(f"Changed: {markdown_text(', '.join(comparison.changes))}.")
+    if comparison.runs:
+        facts.append(f"Seeds {words.seeds([run.config.seed for run in comparison.runs])}.")
+    machines = [run.machine for run in comparison.runs if run.machine]
+    if machines:
+        facts.append(f"{words.duration(comparison.seconds)} of computing on {markdown_text(machines[0].platform)}.")
+    commands = dict.fromkeys(machine.command for machine in machines if machine.command)
+    return " ".join(facts) + "".join(f"\n\n```\n{command}\n```" for command in commands)
+
+
+def _alt(title: str, alt: str) -> str:
+    return markdown_text(f"{title}. {alt}")

@@ -1,0 +1,199 @@
+"""One HTML page that needs nothing but itself: no network, no script to be read, no file beside it."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from bgd._version import __version__
+from bgd.report import data, tables, words
+from bgd.report.comparison import Comparison, Entry, same_and_different
+from bgd.report.plots import Plot
+from bgd.report.statistics import Verdict
+from bgd.report.style import css_colours, inline_svg
+
+
+@dataclass(frozen=True)
+class Section:
+    """A comparison with its figures."""
+
+    comparison: Comparison
+    plots: Sequence[Plot]
+
+
+def page(sections: Sequence[Section], command: str, title: str | None = None) -> str:
+    """The page as text.
+
+    Args:
+        sections: what to show, in order.
+        command: that made the page, for whoever wants to make it again.
+        title: of the page; by default that of the only comparison, or a general one.
+
+    >>> page([], "bgd report runs")[:15]
+    '<!DOCTYPE html>'
+    """
+    environment = Environment(
+        loader=PackageLoader("bgd.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"words": words.value, "duration": words.duration, "setting": words.setting}
+    comparisons = [section.comparison for section in sections]
+    verdicts = [verdict for c in comparisons for verdict in c.verdicts]
+    default = comparisons[0].title if len(comparisons) == 1 else "Continual learning, compared"
+    return environment.get_template("page.html.j2").render(
+        title=title or default,
+        sections=[_section(section, i) for i, section in enumerate(sections)],
+        facts=_facts(comparisons, verdicts),
+        light=css_colours(dark=False),
+        dark=css_colours(dark=True),
+        version=__version__,
+        command=command,
+        downloads={
+            "summary.csv": _data_link("text/csv", data.to_csv(data.summary_records(comparisons))),
+            "runs.csv": _data_link("text/csv", data.to_csv(data.run_records(comparisons))),
+            "report.json": _data_link("application/json", data.to_json(comparisons)),
+        },
+    )
+
+
+def _section(section: Section, number: int) -> dict[str, Any]:
+    comparison = section.comparison
+    experiment = comparison.experiment
+    anchor = f"c{number + 1}"
+    preset = experiment.presets.get(comparison.preset) if experiment else None
+    same, different = _settings(comparison)
+    return {
+        "id": anchor,
+        "title": comparison.title,
+        "shows": experiment.shows if experiment else "",
+        "source": experiment.source if experiment else "",
+        "notes": experiment.notes if experiment else (),
+        "preset": comparison.preset,
+        "about": preset.about if preset else "",
+        "changes": comparison.changes,
+        "chips": _chips(comparison),
+        "columns": comparison.columns,
+        "rows": [(row, [_cell(comparison, row, column) for column in comparison.columns]) for row in comparison.rows],
+        "detail": tables.detail(comparison),
+        "unfinished": comparison.unfinished,
+        "warnings": _warnings(comparison),
+        "data_notes": list(dict.fromkeys(run.data_note for run in comparison.runs if run.data_note)),
+        "large": [_figure(plot, anchor) for plot in section.plots if not plot.small],
+        "small": [_figure(plot, anchor) for plot in section.plots if plot.small],
+        "same": same,
+        "different": different,
+        "seeds": words.seeds([run.config.seed for run in comparison.runs]),
+        "environment": _environment(comparison),
+        "scaled": comparison.has_paper and not comparison.verdicts,
+    }
+
+
+def _figure(plot: Plot, anchor: str) -> dict[str, Any]:
+    svg = Markup(inline_svg(plot.figure, f"{anchor}-{plot.name}"))
+    return {"svg": svg, "title": plot.title, "caption": plot.caption, "alt": plot.alt}
+
+
+def _cell(comparison: Comparison, row: str, column: str) -> dict[str, Any] | None:
+    entry = comparison.entries.get((row, column))
+    if entry is None:
+        return None
+    ours = entry.ours
+    return {
+        "value": words.value(ours) if ours else None,
+        "state": "" if ours else ("failed" if any(u.state == "failed" for u in entry.unfinished) else "not finished"),
+        "bar": max(0.0, min(100.0, ours.mean)) if ours and ours.mean == ours.mean else None,
+        "best": entry.best,
+        "paper": words.value(entry.paper) if entry.paper else None,
+        "tick": entry.paper.mean if entry.paper else None,
+        "verdict": entry.verdict.name.lower(),
+        "said": _said(entry),
+        "partial": f"{len(entry.runs)} of {words.count(entry.wanted, 'seed')}" if entry.unfinished and ours else "",
+    }
+
+
+def _said(entry: Entry) -> str:
+    return tables.agreement(entry) if entry.verdict is not Verdict.UNKNOWN else ""
+
+
+def _chips(comparison: Comparison) -> list[tuple[str, str]]:
+    """Short facts and their tone."""
+    runs, missing = len(comparison.runs), len(comparison.unfinished)
+    chips = [(words.count(runs, "run"), "")]
+    if missing:
+        chips.append((f"{missing} of {words.count(runs + missing, 'run')} missing", "bad"))
+    if comparison.seconds:
+        chips.append((f"{words.duration(comparison.seconds)} of computing", ""))
+    if verdicts := comparison.verdicts:
+        agree = sum(v is Verdict.AGREES for v in verdicts)
+        chips.append((f"{agree} of {len(verdicts)} agree with the paper", "good" if agree == len(verdicts) else ""))
+    return chips
+
+
+def _facts(comparisons: Sequence[Comparison], verdicts: Sequence[Verdict]) -> list[tuple[str, str]]:
+    """The big numbers of the head: (number, what it counts)."""
+    runs = [run for c in comparisons for run in c.runs]
+    facts = [
+        (str(len({run.config.row or run.config.method for run in runs})), "methods"),
+        (str(len(runs)), "runs"),
+        (str(len({run.config.seed for run in runs})), "seeds"),
+    ]
+    facts = [(number, what[:-1] if number == "1" else what) for number, what in facts]
+    if seconds := sum(c.seconds for c in comparisons):
+        facts.append((words.duration(seconds), "of computing"))
+    if verdicts:
+        facts.append((f"{sum(v is Verdict.AGREES for v in verdicts)} / {len(verdicts)}", "agree with the paper"))
+    return facts
+
+
+def _warnings(comparison: Comparison) -> list[str]:
+    """Each with whom it concerns, since a collapsed posterior must not pass for just a bad number."""
+    found: dict[str, list[str]] = {}
+    for run in comparison.runs:
+        for text in run.warnings:
+            # numbers differ from run to run; the message is the same
+            found.setdefault(re.sub(r"\d[\d.,e+-]*", "…", text), []).append(run.config.title)
+    return [f"{'; '.join(titles)}: {text}" for text, titles in found.items()]
+
+
+def _settings(comparison: Comparison) -> tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]:
+    """What all runs share, and what is each method's own."""
+    configs: dict[str, Mapping[str, Any]] = {}
+    for entry in comparison.entries.values():
+        config = entry.runs[0].config if entry.runs else entry.unfinished[0].config
+        label = entry.row + (f", {entry.column}" if len(comparison.columns) > 1 else "")
+        own = {f"{config.method}.{key}": value for key, value in config.settings.items()}
+        configs[label] = {"method": config.method, **own, **config.setup.model_dump(mode="json")}
+    same, different = same_and_different(configs)
+    return same, list(different.items())
+
+
+def _environment(comparison: Comparison) -> list[tuple[str, str]]:
+    """What the runs say of where they took place; several values if they differ."""
+    machines = [run.machine for run in comparison.runs if run.machine]
+    found: dict[str, list[str]] = {}
+    for machine in machines:
+        versions = dict(sorted(machine.versions.items()))
+        facts = {
+            "command": machine.command,
+            "platform": machine.platform,
+            "threads": str(machine.threads),
+            "commit": machine.commit or "",
+            **versions,
+        }
+        for name, text in facts.items():
+            if text and text not in found.setdefault(name, []):
+                found[name].append(text)
+    return [(name, "; ".join(texts)) for name, texts in found.items() if texts]
+
+
+def _data_link(kind: str, text: str) -> str:
+    return f"data:{kind};charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}"

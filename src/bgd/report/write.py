@@ -1,0 +1,136 @@
+"""Write a report: the page, the tables, the figures, the numbers; each file whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from bgd.report import data
+from bgd.report.comparison import Comparison
+from bgd.report.load import ReportError
+from bgd.report.markdown import markdown
+from bgd.report.page import Section, page
+from bgd.report.plots import plots
+from bgd.report.style import png, svg
+from bgd.report.tables import tables, to_text
+from bgd.runs.folder import write_atomically
+
+FORMATS = ("html", "csv", "json", "txt", "md", "png", "svg")
+"""All forms of a report."""
+USUAL = ("html", "csv", "json")
+"""Those that are written unless told otherwise."""
+
+TITLE = "Results"
+
+
+def write(
+    comparisons: Sequence[Comparison],
+    out: str | Path,
+    formats: Collection[str] = USUAL,
+    *,
+    command: str = "",
+    title: str | None = None,
+) -> list[Path]:
+    """Write the report into a folder; returns the paths, the page first.
+
+    Args:
+        comparisons: see :func:`bgd.report.load`.
+        out: the folder, made if need be.
+        formats: some of :data:`FORMATS`.
+        command: that makes the report, to be shown in it.
+        title: of the page.
+
+    Raises:
+        ReportError: for a format that there is not, or a folder that cannot be written.
+
+    >>> import tempfile
+    >>> [path.name for path in write([], tempfile.mkdtemp(), ["json"])]
+    ['report.json']
+    """
+    for one in formats:
+        if one not in FORMATS:
+            raise ReportError(f"no format {one!r}: choose from {', '.join(FORMATS)}")
+    folder = Path(out)
+    drawn = bool({"html", "md", "png", "svg"} & set(formats))
+    sections = [Section(c, plots(c) if drawn else ()) for c in comparisons]
+    writer = _Writer(folder)
+    if "html" in formats:
+        writer.text("index.html", page(sections, command, title))
+    if "csv" in formats:
+        writer.text("summary.csv", data.to_csv(data.summary_records(comparisons)))
+        writer.text("runs.csv", data.to_csv(data.run_records(comparisons)))
+    if "json" in formats:
+        writer.text("report.json", data.to_json(comparisons))
+    if "txt" in formats:
+        writer.text("report.txt", "\n\n".join(to_text(table) for c in comparisons for table in tables(c)) + "\n")
+    if "md" in formats:
+        pictures = _figures(sections, writer, "figures", "png")
+        writer.text("report.md", markdown(sections, command, pictures, title or TITLE))
+    elif "png" in formats:
+        _figures(sections, writer, "figures", "png")
+    if "svg" in formats:
+        _figures(sections, writer, "figures", "svg")
+    return writer.written
+
+
+def write_markdown(
+    comparisons: Sequence[Comparison],
+    file: str | Path,
+    figures: str | Path | None = None,
+    *,
+    command: str = "",
+    title: str | None = None,
+) -> Path:
+    """Write one Markdown file, such as a repository's RESULTS.md, and its figures as PNG.
+
+    Args:
+        comparisons: see :func:`bgd.report.load`.
+        file: to write.
+        figures: their folder; by default ``figures`` beside the file.
+        command: that makes the file, to be shown in it.
+        title: of the document.
+    """
+    path = Path(file)
+    folder = Path(figures) if figures is not None else path.parent / "figures"
+    sections = [Section(c, plots(c)) for c in comparisons]
+    names = _figures(sections, _Writer(folder), "", "png")
+    relative = os.path.relpath(folder, path.parent)
+    pictures = {key: (Path(relative) / name).as_posix() for key, name in names.items()}
+    _Writer(path.parent).text(path.name, markdown(sections, command, pictures, title or TITLE))
+    return path
+
+
+class _Writer:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.written: list[Path] = []
+
+    def text(self, name: str, text: str) -> None:
+        self.bytes(name, text.encode())
+
+    def bytes(self, name: str, content: bytes) -> None:
+        path = self.folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, content)
+        except OSError as error:
+            raise ReportError(f"{path}: cannot write the report ({error.strerror}): choose another --out") from error
+        self.written.append(path)
+
+
+def _figures(sections: Sequence[Section], writer: _Writer, folder: str, form: str) -> dict[tuple[int, str], str]:
+    """Write every figure; returns their paths by the section's number and the figure's name."""
+    save: Callable[..., bytes] = png if form == "png" else lambda figure: svg(figure).encode()
+    paths = {}
+    taken: set[str] = set()
+    for number, section in enumerate(sections):
+        stem = "-".join(part for part in (section.comparison.name, section.comparison.preset) if part) or "runs"
+        while stem in taken:  # the same experiment and preset with the user's own changes
+            stem += "-x"
+        taken.add(stem)
+        for plot in section.plots:
+            name = f"{folder}/{stem}/{plot.name}.{form}".lstrip("/")
+            writer.bytes(name, save(plot.figure))
+            paths[number, plot.name] = name
+    return paths
