@@ -53,7 +53,7 @@ def make_result(row: str, end: float, seed: int = 2019, column: str = "accuracy"
             after="start" if k == 0 else f"task {k}",
             edges=edges,
             counts=[int(k * 40 * math.exp(-(((b - 18) / 6) ** 2))) if b != 27 else 3000 - 200 * k for b in range(30)],
-            smallest=1e-3,
+            smallest=1e-3 if k else 0.06,
             largest=0.06,
         )
         for k in range(TASKS + 1)

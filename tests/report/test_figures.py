@@ -21,8 +21,9 @@ def test_lines_have_title_labels_bands_and_ends():
         "BGD": figures.series([1, 2, 3], [[90, 89, 88], [92, 91, 90]]),
         "SGD": figures.series([1, 2, 3], [[90, 80, 70]]),
     }
-    ax = figures.lines(curves, title="Average accuracy", xlabel="number of tasks", whole_x=True).axes[0]
-    assert ax.get_title(loc="left") == "Average accuracy"
+    figure = figures.lines(curves, title="Average accuracy", xlabel="number of tasks", whole_x=True)
+    ax = figure.axes[0]
+    assert figure.get_suptitle() == "Average accuracy"
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("number of tasks", "accuracy, %")
     assert [line.get_label() for line in ax.lines] == ["BGD", "SGD"]
     assert ax.lines[0].get_ydata().tolist() == [91, 90, 89]

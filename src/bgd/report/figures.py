@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ def lines(
         ylabel: of the y axis.
         whole_x: x counts something (tasks, epochs): ticks at whole numbers only.
 
-    >>> lines({"BGD": series([1, 2], [[90, 80]])}, title="t", xlabel="tasks").axes[0].get_title(loc="left")
+    >>> lines({"BGD": series([1, 2], [[90, 80]])}, title="t", xlabel="tasks").get_suptitle()
     't'
     """
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
@@ -91,7 +92,7 @@ def lines(
                 label=label,
             )
             line.set_gid(f"series:{_tooltip(label, curve, ylabel)}")
-        ax.set_title(title, pad=10)
+        _title(ax, title)
         ax.set_xlabel(xlabel)
         ax.set_ylabel(ylabel)
         ax.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=whole_x))
@@ -147,16 +148,18 @@ def forest(
                 bar.lines[0].set_gid(f"series:{label}: {ours.mean:.2f}{spread}")
         ax.set_yticks(range(len(rows)), [label for label, _, _ in rows])
         ax.set_ylim(len(rows) - 0.4, -0.6)
-        ax.set_title(title, pad=10)
+        _title(ax, title)
         ax.set_xlabel(xlabel)
         ax.grid(visible=False, axis="y")
         ax.tick_params(axis="y", length=0)
         ax.spines["left"].set_visible(False)
-        key: list[Line2D | Patch] = [Line2D([], [], color=INK, marker="o", linestyle="-", linewidth=1.6)]
-        names = ["ours, mean ± spread"]
-        if any(paper is not None for _, _, paper in rows):
-            key.append(Patch(color=GRID))
-            names.append("paper, mean ± spread")
+        if not any(paper is not None for _, _, paper in rows):
+            return _finished(ax)
+        key: list[Line2D | Patch] = [
+            Line2D([], [], color=INK, marker="o", linestyle="-", linewidth=1.6),
+            Patch(color=GRID),
+        ]
+        names = ["ours, mean ± spread", "paper, mean ± spread"]
         _figure(ax).legend(key, names, loc="outside lower left", ncols=2, fontsize=8, handlelength=1.6)
         return _finished(ax)
 
@@ -183,7 +186,7 @@ def std_ridges(
     """
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
-    from matplotlib.ticker import NullFormatter, StrMethodFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     bins, tall = np.asarray(edges, dtype=np.float64), np.atleast_2d(np.asarray(counts, dtype=np.float64))
     share = tall / np.maximum(tall.sum(axis=1, keepdims=True), 1)
@@ -215,20 +218,22 @@ def std_ridges(
                 color=QUIET,
             )
         ax.set_xscale("log")
-        # "0.001": read by everybody, and no mathematical typesetting is needed
-        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        ax.xaxis.set_minor_formatter(NullFormatter())
         # from where the first weights are found: the bins reach far below the smallest std of most runs
         used = np.flatnonzero(tall.sum(axis=0))
         if len(used):
             ax.set_xlim(bins[used[0]], bins[used[-1] + 1] * 1.05)
+        low, high = ax.get_xlim()
+        ax.xaxis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 100 else (1.0, 2.0, 5.0)))
+        # "0.001": read by everybody, and no mathematical typesetting is needed
+        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_ylim(-0.1, len(tall) + 0.75)
         ax.set_yticks(range(len(tall)), list(labels)[::-1])
         ax.tick_params(axis="y", length=0)
         ax.grid(visible=False, axis="y")
         ax.spines["left"].set_visible(False)
-        ax.set_title(title, pad=18 if std_init is not None else 10)
-        ax.set_xlabel("std of a weight; height: root of the share of weights per decade")
+        _title(ax, title)
+        ax.set_xlabel("std of a weight")
         return _finished(ax)
 
 
@@ -276,7 +281,7 @@ def heat_map(
         ax.tick_params(length=0)
         ax.grid(visible=False)
         ax.spines[["left", "bottom"]].set_visible(False)
-        ax.set_title(title, pad=10)
+        _title(ax, title)
         ax.set_xlabel("tested on task")
         ax.set_ylabel("after stage")
         return _finished(ax)
@@ -305,7 +310,7 @@ def schedule(stream: Stream, *, title: str = "Which tasks the data comes from") 
             line.set_color(COLOURS[found.index(to_hex(line.get_color())) % len(COLOURS)])
         for text in ax.texts:
             text.set_color(COLOURS[found.index(to_hex(text.get_color())) % len(COLOURS)])
-        ax.set_title(title, pad=10)
+        _title(ax, title)
         ax.grid(visible=False)
         return _finished(ax)
 
@@ -321,6 +326,13 @@ def _figure(ax: Axes) -> Figure:
 
     assert isinstance(ax.figure, Figure)
     return ax.figure
+
+
+def _title(ax: Axes, title: str) -> None:
+    """At the left edge of the figure, where a long one has most room, and on two lines if need be."""
+    figure = _figure(ax)
+    most = round(figure.get_figwidth() * 11)
+    figure.suptitle(textwrap.fill(title, most), x=0.01, ha="left", size=10, weight="bold")
 
 
 def _finished(ax: Axes) -> Figure:

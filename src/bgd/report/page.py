@@ -51,7 +51,7 @@ def page(sections: Sequence[Section], command: str, title: str | None = None) ->
     default = comparisons[0].title if len(comparisons) == 1 else "Continual learning, compared"
     return environment.get_template("page.html.j2").render(
         title=title or default,
-        sections=[_section(section, i) for i, section in enumerate(sections)],
+        sections=[_section(section, i, several=len(sections) > 1) for i, section in enumerate(sections)],
         facts=_facts(comparisons, verdicts),
         light=css_colours(dark=False),
         dark=css_colours(dark=True),
@@ -65,7 +65,7 @@ def page(sections: Sequence[Section], command: str, title: str | None = None) ->
     )
 
 
-def _section(section: Section, number: int) -> dict[str, Any]:
+def _section(section: Section, number: int, several: bool) -> dict[str, Any]:
     comparison = section.comparison
     experiment = comparison.experiment
     anchor = f"c{number + 1}"
@@ -80,7 +80,8 @@ def _section(section: Section, number: int) -> dict[str, Any]:
         "preset": comparison.preset,
         "about": preset.about if preset else "",
         "changes": comparison.changes,
-        "chips": _chips(comparison),
+        # the head of a page with one comparison says the same in large numbers
+        "chips": [chip for chip in _chips(comparison) if several or chip[1] == "bad"],
         "columns": comparison.columns,
         "rows": [(row, [_cell(comparison, row, column) for column in comparison.columns]) for row in comparison.rows],
         "detail": tables.detail(comparison),
@@ -91,7 +92,7 @@ def _section(section: Section, number: int) -> dict[str, Any]:
         "small": [_figure(plot, anchor) for plot in section.plots if plot.small],
         "same": same,
         "different": different,
-        "seeds": words.seeds([run.config.seed for run in comparison.runs]),
+        "seeds": _seeds(comparison),
         "environment": _environment(comparison),
         "scaled": comparison.has_paper and not comparison.verdicts,
     }
@@ -156,12 +157,12 @@ def _facts(comparisons: Sequence[Comparison], verdicts: Sequence[Verdict]) -> li
 
 def _warnings(comparison: Comparison) -> list[str]:
     """Each with whom it concerns, since a collapsed posterior must not pass for just a bad number."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, tuple[str, list[str]]] = {}
     for run in comparison.runs:
         for text in run.warnings:
-            # numbers differ from run to run; the message is the same
-            found.setdefault(re.sub(r"\d[\d.,e+-]*", "…", text), []).append(run.config.title)
-    return [f"{'; '.join(titles)}: {text}" for text, titles in found.items()]
+            # numbers differ from run to run; the message is the same, and is shown as the first run gave it
+            found.setdefault(re.sub(r"\d+", "", text), (text, []))[1].append(run.config.title)
+    return [f"{'; '.join(titles)}: {text}" for text, titles in found.values()]
 
 
 def _settings(comparison: Comparison) -> tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]:
@@ -174,6 +175,11 @@ def _settings(comparison: Comparison) -> tuple[dict[str, Any], list[tuple[str, d
         configs[label] = {"method": config.method, **own, **config.setup.model_dump(mode="json")}
     same, different = same_and_different(configs)
     return same, list(different.items())
+
+
+def _seeds(comparison: Comparison) -> str:
+    numbers = {run.config.seed for run in comparison.runs}
+    return f"{'Seed' if len(numbers) == 1 else 'Seeds'} {words.seeds(list(numbers))}." if numbers else ""
 
 
 def _environment(comparison: Comparison) -> list[tuple[str, str]]:

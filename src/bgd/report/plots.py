@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bgd.report import figures, words
 from bgd.report.comparison import Comparison, Entry
 from bgd.runs.metrics import average_accuracy_seen
-from bgd.runs.types import RunConfig
+from bgd.runs.types import RunConfig, StdHistogram
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,9 +64,10 @@ def _results(comparison: Comparison) -> Iterator[Plot]:
         yield from _against_columns(comparison, [int(m[2]) for m in numbers if m])
     for column in comparison.columns:
         entries = [e for e in comparison.column(column) if e.ours or e.paper]
-        if len(entries) < 2:
-            continue
         paper = any(e.paper for e in entries)
+        # without the paper's values a few rows are read as well from the table; many are a search
+        if len(entries) < (2 if paper else 7):
+            continue
         title = "Accuracy at the end" + _of(comparison, column)
         yield Plot(
             f"results{_slug(comparison, column)}",
@@ -206,27 +209,48 @@ def _stds(comparison: Comparison) -> Iterator[Plot]:
             runs = [run for run in entry.runs if len(run.stds) > 1]
             if not runs:
                 continue
-            shape = [(h.after, h.edges) for h in runs[0].stds]
-            same = [run for run in runs if [(h.after, h.edges) for h in run.stds] == shape]
-            shown = [i for i, h in enumerate(runs[0].stds) if h.after != "start"]
-            counts = np.array([[run.stds[i].counts for i in shown] for run in same]).sum(axis=0)
-            std_init = entry.runs[0].config.settings.get("std_init")
+            moments = [h.after for h in runs[0].stds]
+            same = [run for run in runs if [h.after for h in run.stds] == moments]
+            shown = [i for i, after in enumerate(moments) if after != "start"]
+            edges, counts = merged_histograms([[run.stds[i] for run in same] for i in shown])
+            start = runs[0].stds[0]
+            std_init = start.largest if math.isclose(start.smallest, start.largest, rel_tol=1e-3) else None
             title = f"Posterior std, {_short(entry.row)}" + _of(comparison, column)
             yield Plot(
                 f"stds-{_file(entry.row)}{_slug(comparison, column)}",
                 title,
                 "Histograms of the std of all weights: weights that matter become certain and move left, "
-                f"the others keep their plasticity ({words.count(len(same), 'seed')} together).",
+                "the others keep their plasticity. Height: the root of their share"
+                + (f", {words.count(len(same), 'seed')} together." if len(same) > 1 else "."),
                 f"{len(shown)} histograms from {runs[0].stds[shown[0]].after} to {runs[0].stds[shown[-1]].after}; "
                 f"smallest std {min(r.stds[-1].smallest for r in same):.2g} at the end.",
                 figures.std_ridges(
-                    runs[0].stds[0].edges,
+                    edges,
                     counts,
                     [_short(runs[0].stds[i].after) for i in shown],
-                    std_init=std_init if isinstance(std_init, float) else None,
+                    std_init=std_init and float(f"{std_init:.4g}"),
                     title=title,
                 ),
             )
+
+
+def merged_histograms(moments: Sequence[Sequence[StdHistogram]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Histograms of several runs at each moment, brought to common edges (B + 1,) and added up (M, B).
+
+    Within a bin, weights are taken to be spread evenly in the logarithm; where edges coincide nothing is lost.
+
+    >>> one = StdHistogram(iteration=1, after="a", edges=[0.01, 0.1], counts=[4], smallest=0.02, largest=0.05)
+    >>> two = StdHistogram(iteration=2, after="b", edges=[0.01, 0.1, 1], counts=[3, 1], smallest=0.02, largest=0.2)
+    >>> merged_histograms([[one], [two]])[1].round(6).tolist()
+    [[4.0, 0.0], [3.0, 1.0]]
+    """
+    edges = np.array(sorted({edge for moment in moments for h in moment for edge in h.edges}))
+    at = np.log(edges)
+    counts = np.zeros((len(moments), len(edges) - 1))
+    for row, moment in zip(counts, moments, strict=True):
+        for h in moment:
+            row += np.diff(np.interp(at, np.log(h.edges), np.cumsum([0, *h.counts])))
+    return edges, counts
 
 
 def _matrix(comparison: Comparison) -> Iterator[Plot]:

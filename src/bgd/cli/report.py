@@ -1,0 +1,152 @@
+"""``bgd report`` and ``bgd compare``: from folders of runs to tables, figures and a page."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from bgd.report import words
+from bgd.report.comparison import Comparison
+from bgd.report.data import to_json
+from bgd.report.load import load
+from bgd.report.side_by_side import pair_up, side_by_side, to_table
+from bgd.report.statistics import Verdict
+from bgd.report.tables import tables, to_markdown, to_rich
+from bgd.report.write import FORMATS, USUAL, write, write_markdown
+from bgd.runs.environment import results_folder
+
+Json = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON; nothing else on stdout.")]
+Folder = Annotated[Path, typer.Argument(help="A folder of results, see bgd run.", show_default=False)]
+
+
+def report(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FOLDER]...", help="Of comparisons, see bgd run; by default all results.", show_default=False
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="The folder to write to; by default report/ in the only FOLDER, else here.",
+            show_default=False,
+        ),
+    ] = None,
+    formats: Annotated[
+        str, typer.Option("--format", "-f", help=f"Some of {', '.join(FORMATS)}, separated by commas; or all.")
+    ] = ",".join(USUAL),
+    markdown: Annotated[
+        Path | None,
+        typer.Option(help="Write this Markdown file and its figures instead, for a repository.", show_default=False),
+    ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="Where the figures of --markdown go; by default figures/ beside it.", show_default=False),
+    ] = None,
+    tensorboard: Annotated[
+        Path | None,
+        typer.Option(help="Write TensorBoard event files to this folder instead.", show_default=False),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Of the page or document.", show_default=False)] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no tables.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make tables, figures and one self-contained page from the results of runs, whatever is there of them.
+
+    Prints the tables and the path of the page. The same results give the same files, byte for byte.
+    """
+    given = folders or [results_folder()]
+    if figures and not markdown:
+        raise typer.BadParameter("goes with --markdown", param_hint="--figures")
+    if tensorboard is not None:
+        from bgd.report.tensorboard import write_events
+
+        count = write_events(given, tensorboard)
+        print(f"{words.count(count, 'run')}: look at them with tensorboard --logdir {shlex.quote(str(tensorboard))}")
+        return
+    wanted = list(FORMATS) if formats == "all" else [one.strip() for one in formats.split(",") if one.strip()]
+    for one in wanted:
+        if one not in FORMATS:
+            raise typer.BadParameter(f"no {one!r}: choose from {', '.join(FORMATS)}, or all", param_hint="--format")
+    comparisons = load(given)
+    if not (quiet or as_json):
+        _print(comparisons)
+    target = out or (given[0] / "report" if len(given) == 1 else Path("report"))
+    command = _command(given, markdown, figures, title)
+    if markdown is not None:
+        written = [write_markdown(comparisons, markdown, figures, command=command, title=title)]
+    else:
+        written = write(comparisons, target, wanted, command=command, title=title)
+    if as_json:
+        print(to_json(comparisons), end="")
+    elif written and not quiet:
+        print(written[0].resolve())
+
+
+def compare(
+    a: Folder,
+    b: Folder,
+    as_json: Json = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown instead.")] = False,
+) -> None:
+    """Set two folders of results side by side: the difference of the means, with its standard error."""
+    found = [(one, two, side_by_side(one, two)) for one, two in pair_up(load([a]), load([b]))]
+    if as_json:
+        record = [
+            {"experiment": one.name, "a": str(a), "b": str(b)}
+            | {
+                "pairs": [
+                    asdict(pair) | {"difference": asdict(gap) if (gap := pair.difference) else None, "said": pair.said}
+                    for pair in pairs
+                ]
+            }
+            for one, _, pairs in found
+        ]
+        print(json.dumps(record, indent=2))
+        return
+    console = Console()
+    for i, (one, two, pairs) in enumerate(found):
+        table = to_table(pairs, one.title if one.title == two.title else f"{one.title} / {two.title}")
+        if as_markdown:
+            print(("\n" if i else "") + to_markdown(table))
+        else:
+            console.print(to_rich(table))
+            console.print()
+    if not as_markdown:
+        console.print(f"A is {a}\nB is {b}", style="dim", highlight=False, markup=False, soft_wrap=True)
+
+
+def _print(comparisons: list[Comparison]) -> None:
+    console = Console()
+    for comparison in comparisons:
+        for table in tables(comparison):
+            console.print(to_rich(table))
+            console.print()
+        verdicts = comparison.verdicts
+        if verdicts:
+            agree = sum(verdict is Verdict.AGREES for verdict in verdicts)
+            console.print(f"{agree} of {len(verdicts)} agree with the paper\n", style="green" if agree else "")
+        if comparison.unfinished:
+            missing = len(comparison.unfinished)
+            failed = sum(one.state == "failed" for one in comparison.unfinished)
+            said = f", {failed} failed" if failed else ""
+            total = words.count(missing + len(comparison.runs), "run")
+            console.print(f"not complete: {missing} of {total} missing{said}; go on with bgd resume\n", style="red")
+
+
+def _command(folders: list[Path], markdown: Path | None, figures: Path | None, title: str | None) -> str:
+    """As it would be typed again, without what is chance (the place of the program) or default."""
+    parts = ["bgd", "report", *map(str, folders)]
+    for name, given in (("--markdown", markdown), ("--figures", figures), ("--title", title)):
+        if given is not None:
+            parts += [name, str(given)]
+    return shlex.join(parts)

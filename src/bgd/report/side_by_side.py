@@ -1,0 +1,95 @@
+"""Two folders of results beside each other: what differs, and by how much more than chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bgd.report import words
+from bgd.report.comparison import Comparison
+from bgd.report.load import ReportError
+from bgd.report.statistics import Difference, Summary, difference
+from bgd.report.tables import Cell, Table
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One method in one setting, in both.
+
+    Attributes:
+        row: label of the method.
+        column: label of the setting.
+        a: in the first, in percent; None if it is not there.
+        b: in the second.
+    """
+
+    row: str
+    column: str
+    a: Summary | None
+    b: Summary | None
+
+    @property
+    def difference(self) -> Difference | None:
+        """The second minus the first."""
+        return difference(self.b, self.a) if self.a and self.b else None
+
+    @property
+    def said(self) -> str:
+        """Whether it is more than chance: beyond two standard errors."""
+        gap = self.difference
+        if gap is None:
+            return "only in A" if self.a else "only in B" if self.b else "no result"
+        if gap.standard_error is None:
+            return "one seed each: cannot say" if gap.value else "the same"
+        if abs(gap.value) <= 2 * gap.standard_error:
+            return "no difference beyond chance"
+        return "B is higher" if gap.value > 0 else "B is lower"
+
+
+def pair_up(a: Sequence[Comparison], b: Sequence[Comparison]) -> list[tuple[Comparison, Comparison]]:
+    """Which comparison stands beside which: the only two, or those of the same experiment.
+
+    Raises:
+        ReportError: where none match.
+    """
+    if len(a) == len(b) == 1:
+        return [(a[0], b[0])]
+    pairs = []
+    for one in a:
+        same = [two for two in b if two.name == one.name]
+        exact = [two for two in same if (two.preset, two.changes) == (one.preset, one.changes)] or same
+        if exact:
+            pairs.append((one, exact[0]))
+    if not pairs:
+        names = [", ".join(sorted({c.name or "unnamed" for c in side})) for side in (a, b)]
+        raise ReportError(f"nothing in common: A holds {names[0]}, B holds {names[1]}: name two folders to compare")
+    return pairs
+
+
+def side_by_side(a: Comparison, b: Comparison) -> list[Pair]:
+    """Every method and setting of either, in the order of the first."""
+    keys = dict.fromkeys([*a.entries, *b.entries])
+    found = []
+    for row, column in keys:
+        one, two = a.entries.get((row, column)), b.entries.get((row, column))
+        found.append(Pair(row, column, one.ours if one else None, two.ours if two else None))
+    return found
+
+
+def to_table(pairs: Sequence[Pair], title: str) -> Table:
+    """For the terminal or a file.
+
+    >>> pair = Pair("BGD", "accuracy", Summary(90, 1, 4), Summary(94, 1, 4))
+    >>> [cell.text for cell in to_table([pair], "t").rows[0]]
+    ['BGD', '90.00 ± 1.00 (4)', '94.00 ± 1.00 (4)', '+4.00 (SE 0.71)', 'B is higher']
+    """
+    several = len({pair.column for pair in pairs}) > 1
+    headers = ["method"] + ["setting"] * several + ["A, % (seeds)", "B, % (seeds)", "B - A", "verdict"]
+    tones = {"B is higher": "green", "B is lower": "yellow"}
+    rows = []
+    for pair in pairs:
+        gap = pair.difference
+        values = [f"{words.value(one)} ({one.n})" if one else words.NONE for one in (pair.a, pair.b)]
+        cells = [pair.row, *[pair.column] * several, *values, words.change(gap) if gap else words.NONE]
+        rows.append((*map(Cell, cells), Cell(pair.said, tone=tones.get(pair.said, ""))))
+    return Table(title, tuple(headers), tuple(rows))

@@ -1,0 +1,224 @@
+"""The page as text, and as a real browser shows it."""
+
+import io
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from browser import MISSING, Browser
+from made_runs import make_config, make_result
+from PIL import Image, ImageChops
+
+from bgd.report.comparison import Unfinished, compare
+from bgd.report.page import Section, page
+from bgd.report.plots import plots
+
+NASTY = '<script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">" onmouseover="window.hacked = 1'
+
+
+@pytest.fixture(scope="module")
+def made():
+    """Three settings and a long label: the widest that a page has to bear."""
+    labels = ["BGD", "SGD", "Online EWC consolidated at every iteration", "Averylongwordwithoutanyspaceinit" * 3]
+    runs = [
+        make_result(label, 0.9 - 0.1 * i - 0.01 * j, seed, column)
+        for i, label in enumerate(labels)
+        for j, column in enumerate(("task learning", "domain learning", "class learning"))
+        for seed in (2019, 2020)
+    ]
+    return compare(runs, unfinished=[Unfinished(make_config("SGD", 2021, "task learning"), "failed", "x" * 200)])
+
+
+@pytest.fixture(scope="module")
+def html(made, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "index.html"
+    other = compare([make_result("BGD", 0.9), make_result("SGD", 0.8)])
+    sections = [Section(made, plots(made)), Section(other, plots(other))]
+    path.write_text(page(sections, "bgd report runs"), encoding="utf-8")
+    return path
+
+
+class Tags(HTMLParser):
+    """Every element, with what is wrong about the nesting."""
+
+    VOID = frozenset({"meta", "link", "br", "img", "hr", "input"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.stack, self.wrong = [], [], []
+        self.feed(text)
+        self.wrong += self.stack
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        if not self.stack or self.stack.pop() != tag:
+            self.wrong.append(tag)
+
+
+def test_is_well_formed_and_needs_nothing_else(html):
+    text = html.read_text(encoding="utf-8")
+    tags = Tags(text)
+    assert not tags.wrong
+    assert not [tag for tag, _ in tags.found if tag in ("img", "iframe", "object", "embed")]
+    for tag, attributes in tags.found:
+        for name in ("src", "href", "xlink:href"):
+            if name in attributes:
+                assert attributes[name].startswith(("#", "data:")), (tag, attributes[name][:80])
+    assert not re.search(r"@import|url\((?!#)", text)
+    ids = [attributes["id"] for _, attributes in tags.found if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_is_accessible(html):
+    tags = Tags(html.read_text(encoding="utf-8"))
+    assert ("html", {"lang": "en"}) in tags.found
+    assert all("scope" in attributes for tag, attributes in tags.found if tag == "th")
+    pictures = [attributes for _, attributes in tags.found if attributes.get("role") == "img"]
+    assert (
+        len(pictures) == sum(tag == "figure" for tag, _ in tags.found) == sum(t == "figcaption" for t, _ in tags.found)
+    )
+    assert all(len(attributes["aria-label"]) > 30 for attributes in pictures)
+    assert [tag for tag, _ in tags.found if tag in ("h1", "h2")] == ["h1", "h2", "h2"]
+
+
+def test_says_what_is_missing(html):
+    text = html.read_text(encoding="utf-8")
+    assert "Not complete" in text
+    assert "SGD, task learning, seed 2021: failed" in text
+    assert "2 of 3 seeds" in text
+
+
+def test_is_the_same_every_time():
+    made = compare([make_result("BGD", 0.9), make_result("SGD", 0.8)])
+    one, two = (page([Section(made, plots(made))], "bgd report runs") for _ in range(2))
+    assert one == two
+
+
+def test_without_results():
+    assert "no results yet" in page([], "bgd report")
+
+
+def _hostile():
+    run = make_result(NASTY, 0.9, column=NASTY)
+    run = run.model_copy(
+        update={"warnings": [NASTY], "data_note": NASTY, "task_names": [NASTY] * len(run.task_names)},
+    )
+    runs = [run, make_result("SGD", 0.5, column=NASTY, experiment=NASTY)]
+    made = compare(runs, unfinished=[Unfinished(make_config("Adam", column=NASTY), "failed", NASTY)], changes=[NASTY])
+    return page([Section(made, plots(made))], f"bgd report {NASTY}", title=NASTY)
+
+
+def test_what_users_write_is_text_and_nothing_else():
+    tags = Tags(_hostile())
+    assert not tags.wrong
+    assert sum(tag == "script" for tag, _ in tags.found) == 1
+    assert not [tag for tag, _ in tags.found if tag == "img"]
+    assert not [a for _, attributes in tags.found for a in attributes if a.startswith("on")]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if MISSING:
+        pytest.skip(f"no browser here: {' and '.join(MISSING)} not installed")
+    one = Browser(tmp_path_factory.mktemp("profile"))
+    yield one
+    one.close()
+
+
+def test_no_errors_and_no_network(browser, html):
+    browser.log("browser")
+    browser.log("performance")
+    browser.open(html, 1200)
+    assert browser.script("return document.querySelectorAll('figure svg').length") > 10
+    assert browser.log("browser") == []
+    messages = [json.loads(entry["message"])["message"] for entry in browser.log("performance")]
+    requested = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    # the browser's own start page also loads its parts, from inside itself
+    asked = [r["request"]["url"] for r in requested if not r["documentURL"].startswith("chrome:")]
+    assert html.as_uri() in asked  # the log is being kept
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert len([url for url in asked if url.startswith("file:")]) == 1
+
+
+def test_nothing_that_users_write_is_run(browser, tmp_path):
+    path = tmp_path / "hostile.html"
+    path.write_text(_hostile(), encoding="utf-8")
+    browser.log("browser")
+    browser.open(path, 800)
+    assert browser.script("return [window.hacked === undefined, document.images.length]") == [True, 0]
+    assert browser.log("browser") == []
+
+
+@pytest.mark.parametrize("width", [320, 360, 768, 1280])
+def test_never_wider_than_the_screen(browser, html, width):
+    browser.open(html, width)
+    browser.script("for (const one of document.querySelectorAll('details')) one.open = true")
+    assert browser.script("return document.documentElement.scrollWidth") == width
+
+
+def test_letters_can_be_read_on_a_phone(browser, html):
+    browser.open(html, 360)
+    smallest = browser.script(
+        "return Math.min(...[...document.querySelectorAll('.figures:not(.small) svg text')]"
+        ".map(t => parseFloat(getComputedStyle(t).fontSize) * Math.hypot(t.getScreenCTM().a, t.getScreenCTM().b)))"
+    )
+    assert smallest >= 7
+    body = browser.script("return parseFloat(getComputedStyle(document.querySelector('figcaption')).fontSize)")
+    assert body >= 12
+
+
+def test_light_and_dark(browser, html):
+    pictures = {}
+    for dark in (False, True):
+        browser.open(html, 900, dark=dark)
+        pictures[dark] = Image.open(io.BytesIO(browser.screenshot())).convert("L")
+        colours = browser.script(
+            "const at = e => getComputedStyle(e).color; const svg = document.querySelector('svg.plot');"
+            "return [at(document.body), at(svg)]"
+        )
+        assert colours[0] == colours[1]  # figures follow the page
+    light, dark = (sum(p.resize((1, 1)).get_flattened_data()) for p in (pictures[False], pictures[True]))
+    assert light > 180
+    assert dark < 70
+    assert ImageChops.difference(pictures[False], pictures[True]).getbbox()
+
+
+def test_prints(browser, html):
+    browser.open(html, 900, dark=True)
+    content = browser.pdf()
+    assert content.startswith(b"%PDF")
+    assert len(content) > 50_000
+
+
+def test_sorts_by_a_click_and_back(browser, html):
+    browser.open(html, 900)
+    browser.script("for (const one of document.querySelectorAll('details')) one.open = true")
+    first = "document.querySelector('table.detail')"
+    column = f"return [...{first}.tBodies[0].rows].map(row => parseFloat(row.cells[2].textContent))"
+    click = f"{first}.tHead.rows[0].cells[2].querySelector('button').click()"
+    start = browser.script(column)
+    browser.script(click)
+    assert browser.script(column) == sorted(start)
+    browser.script(click)
+    assert browser.script(column) == sorted(start, reverse=True)
+    browser.script(click)
+    assert browser.script(column) == start
+
+
+def test_works_without_scripts(browser, html):
+    browser.cdp("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(html, 900)
+        text = browser.cdp("DOM.getDocument", depth=-1)
+        assert json.dumps(text).count('"nodeName": "BUTTON"') == 0
+        assert len(browser.screenshot()) > 10_000
+    finally:
+        browser.cdp("Emulation.setScriptExecutionDisabled", value=False)
