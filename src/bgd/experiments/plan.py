@@ -91,8 +91,11 @@ def plan(
     ]
     if not configs:
         raise ExperimentError(f"{experiment.name}: nothing to run: none of {rows} takes part in {cells}")
-    for config in {(c.row, c.column): c for c in configs}.values():
-        check(config)
+    checked = set()
+    for config in configs:
+        if (config.row, config.column) not in checked:  # one seed stands for all
+            check(config)
+            checked.add((config.row, config.column))
     return configs
 
 

@@ -150,8 +150,10 @@ def check(config: RunConfig) -> None:
     """
     try:
         _check(config)
-    except (BGDError, ValueError, TypeError) as error:
+    except BGDError as error:
         raise RunError(f"{config.title}: {error}") from error
+    except (ValueError, TypeError, RuntimeError) as error:  # what torch says of a setting does not name it
+        raise RunError(f"{config.title}: the settings {config.settings} do not work: {error}") from error
 
 
 def _check(config: RunConfig) -> None:
@@ -161,10 +163,10 @@ def _check(config: RunConfig) -> None:
     if config.settings.get("test_samples"):
         raise RunError("leave test_samples out of the settings: test.inference and test.samples decide how runs test")
     heads = shared_heads(2, 2) if rules.shared_head else separate_heads([2, 2])
-    # a network of two weights: what can be wrong with the settings shows without data
+    # a network of a few weights: what can be wrong with the settings shows without data
     create(
         config.method,
-        nn.Linear(1, heads.outputs),
+        MLP(1, heads.outputs, ()),
         heads,
         rules,
         loss_over=setup.loss_over,

@@ -101,17 +101,21 @@ def stds(learner: Learner) -> Tensor | None:
 
 
 def histogram(values: Tensor) -> dict[str, Any]:
-    """Counts over ``EDGES``, with what lies outside in the first or last bin; smallest and largest value.
+    """Counts over those of ``EDGES`` that are needed; what lies beyond them all is in the first or last bin.
 
-    >>> h = histogram(torch.tensor([0.0, 0.06, 0.06, 99.0]))
+    >>> h = histogram(torch.tensor([0.0, 1e-6, 99.0]))
     >>> sum(h["counts"]), h["counts"][0], h["counts"][-1], round(h["largest"])
-    (4, 1, 1, 99)
+    (3, 2, 1, 99)
+    >>> histogram(torch.tensor([0.06, 0.06]))["counts"]
+    [2]
     """
     inside = np.clip(values.double().numpy(), EDGES[0], np.nextafter(EDGES[-1], 0))
     counts, _ = np.histogram(inside, bins=EDGES)
+    used = np.flatnonzero(counts)
+    first, last = int(used[0]), int(used[-1]) + 1
     return {
-        "edges": EDGES,
-        "counts": counts.tolist(),
+        "edges": EDGES[first : last + 1],
+        "counts": counts[first:last].tolist(),
         "smallest": float(values.min()),
         "largest": float(values.max()),
     }

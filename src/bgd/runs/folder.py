@@ -212,8 +212,11 @@ def write_json(path: Path, model: RunConfig | RunResult | Machine) -> None:
     >>> read_config(path.parent).method
     'sgd'
     """
-    exclude = {"machine"} if isinstance(model, RunResult) else None
-    write_atomically(path, model.model_dump_json(indent=1, exclude=exclude).encode() + b"\n")
+    if isinstance(model, RunResult):
+        content = model.model_dump_json(exclude={"machine"})
+    else:
+        content = model.model_dump_json(indent=1)
+    write_atomically(path, content.encode() + b"\n")
 
 
 def prepare(path: Path, config: RunConfig) -> None:

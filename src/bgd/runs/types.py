@@ -148,7 +148,11 @@ class Evaluation(Strict):
 
 
 class StdHistogram(Strict):
-    """How many weights have a std in [edges[b], edges[b+1]); those outside count in the first or last bin."""
+    """How many weights have a std in [edges[b], edges[b+1]).
+
+    Edges are a part, as long as needed, of one grid that all histograms share (1e-6 to 10); what lies outside that
+    grid counts in the first or last bin.
+    """
 
     iteration: int
     after: str = Field(description="'start', or the name of the task just ended")

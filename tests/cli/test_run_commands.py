@@ -1,0 +1,179 @@
+"""The command, as a user and a script meet it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from bgd.cli import main
+
+SMALL = ["--methods", "sgd,adam", "--column", "split, class", "--jobs", "1"]
+
+
+@pytest.fixture(autouse=True)
+def _own_results(tmp_path, monkeypatch):
+    monkeypatch.setenv("BGD_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("BGD_OFFLINE", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture
+def bgd(capsys):
+    """Run the command; returns its exit code, stdout and stderr."""
+
+    def bgd(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return ended.value.code or 0, out, err
+
+    return bgd
+
+
+def test_list_and_show(bgd):
+    code, out, _ = bgd("list")
+    assert code == 0
+    assert "labels-trick" in out
+    code, out, _ = bgd("show", "labels-trick", "--preset", "paper")
+    assert code == 0
+    assert "46.34 ± 2.36" in out
+    assert "std_init=0.017" in out
+    code, out, _ = bgd("list", "--json")
+    assert {record["name"] for record in json.loads(out)} >= {"digits", "mc-samples"}
+    code, out, _ = bgd("show", "digits", "-p", "smoke", "--json")
+    assert {config["row"] for config in json.loads(out)} == {"BGD", "SGD", "Adam", "Online EWC"}
+
+
+def test_the_demo_end_to_end(bgd, tmp_path):
+    code, out, err = bgd("run", "digits", "--preset", "smoke", "--methods", "bgd,online-ewc", "--jobs", "2")
+    assert code == 0, err
+    assert "[6/6]" in err
+    assert "Online EWC" in out
+    assert f"bgd report {tmp_path}/runs/digits-smoke" in out
+    code, out, err = bgd("run", "digits", "--preset", "smoke", "--methods", "bgd,online-ewc")
+    assert code == 0
+    assert "6 runs had been done before" in out
+    assert "[1/" not in err
+
+
+def test_quiet_and_json(bgd, tmp_path):
+    code, out, err = bgd("run", "digits", "-p", "smoke", *SMALL, "--quiet")
+    assert (code, out, err) == (0, "", "")
+    code, out, err = bgd("run", "digits", "-p", "smoke", *SMALL, "--seeds", "2019,2020", "--json")
+    assert code == 0
+    assert err == ""
+    record = json.loads(out)
+    assert record["comparisons"][0]["experiment"] == "digits"
+    assert [(run["row"], run["seed"], run["new"]) for run in record["runs"]] == [
+        ("SGD", 2019, False),
+        ("Adam", 2019, False),
+        ("SGD", 2020, True),
+        ("Adam", 2020, True),
+    ]
+    assert all(0 <= run["average_accuracy"] <= 1 for run in record["runs"])
+
+
+def test_own_values_get_a_folder_of_their_own(bgd, tmp_path):
+    assert bgd("run", "digits", "-p", "smoke", *SMALL, "--set", "sgd.lr=0.5", "--out", tmp_path / "o", "-q")[0] == 0
+    (folder,) = (tmp_path / "o").iterdir()
+    assert folder.name.startswith("digits-smoke-set-")
+    configs = [json.loads(path.read_text()) for path in folder.glob("*/config.json")]
+    assert [config["settings"]["lr"] for config in configs if config["row"] == "SGD"] == [0.5]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "digts"], "did you mean 'digits'?"),
+        (["run", "digits", "--preset", "smal"], "no preset 'smal'"),
+        (["run", "digits", "--methods", "agd"], "no method 'agd'"),
+        (["run", "digits", "--column", "x"], "no column 'x'"),
+        (["run", "digits", "--seeds", "a"], "2019-2021"),
+        (["run", "digits", "--set", "stream.epoch=1"], "did you mean 'epochs'?"),
+        (["run", "digits", "--jobs", "-1"], "--jobs"),
+        (["run", "no.toml"], "cannot be read"),
+        (["show", "digts"], "did you mean 'digits'?"),
+    ],
+)
+def test_wrong_usage_ends_with_2(bgd, arguments, said, tmp_path):
+    code, _, err = bgd(*arguments)
+    assert code == 2
+    assert said in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_failed_run_is_reported_at_the_end_and_tried_again(bgd, tmp_path):
+    code, out, err = bgd("run", "digits", "-p", "smoke", *SMALL, "--set", "sgd.lr=1e30")
+    assert code == 1
+    assert "1 of 2 runs failed" in err
+    assert "failure.txt" in err
+    assert "Adam" in out  # the rest was done
+    code, _, err = bgd("resume", "--jobs", "1")
+    assert code == 1
+    assert "1 of 1 run failed" in err
+
+
+def test_an_unwritable_folder(bgd, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, err = bgd("run", "digits", "-p", "smoke", "--out", tmp_path / "file")
+    assert code == 1
+    assert "cannot write here" in err
+    assert "Traceback" not in err
+
+
+def test_nothing_to_resume(bgd, tmp_path):
+    code, _, err = bgd("resume")
+    assert code == 1
+    assert "nothing to resume" in err
+    assert bgd("run", "digits", "-p", "smoke", *SMALL, "-q")[0] == 0
+    code, _, err = bgd("resume", tmp_path / "runs" / "digits-smoke")
+    assert code == 0
+    assert "every run is finished" in err
+
+
+def test_doctor(bgd, monkeypatch, tmp_path):
+    code, out, _ = bgd("doctor")
+    assert code == 0
+    assert str(tmp_path / "runs") in out
+    assert "all is well" in out
+    monkeypatch.setenv("BGD_DATA", str(tmp_path / "nowhere"))
+    code, out, _ = bgd("doctor", "--json")
+    assert code == 1
+    assert "nowhere" in json.loads(out)["problems"][0]
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
+    """A real process, a real SIGINT, as a shell sends it: to the whole group."""
+    command = [sys.executable, "-m", "bgd.cli", "run", "digits", "-p", "smoke", "--methods", "bgd"]
+    command += [
+        "--column",
+        "continuous permuted",
+        "--set",
+        "stream.iterations=3000",
+        "--seeds",
+        "1-2",
+        "--jobs",
+        "2",
+    ]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not any(
+        '"loss"' in path.read_text() for path in tmp_path.rglob("metrics.jsonl")
+    ):
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "go on with: bgd resume" in err
+    assert "Traceback" not in err
+    assert list(tmp_path.rglob("checkpoint-*.pt"))
+    assert not list(tmp_path.rglob("result.json"))
+    waiting = list(tmp_path.rglob("config.json"))
+    assert len(waiting) == 2  # also the run that had not begun is there to be resumed

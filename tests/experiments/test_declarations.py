@@ -1,0 +1,155 @@
+"""The built-in experiments: complete, true to the paper and to FACTS, and runnable without files or network."""
+
+import pytest
+
+from bgd.experiments import EXPERIMENTS, check_declaration, find, plan
+from bgd.experiments.comparison import Declaration, collect, declare
+from bgd.experiments.plan import resolve
+from bgd.runs.executors import Job, here
+from bgd.runs.run import Options
+
+NAMES = (
+    "labels-trick",
+    "split-mnist",
+    "permuted-mnist",
+    "continuous-permuted-mnist",
+    "discrete-permuted-mnist",
+    "mnist-classification",
+    "mc-samples",
+    "digits",
+)
+
+
+def test_all_are_there():
+    assert set(NAMES) <= set(EXPERIMENTS)
+    assert all(name == experiment.name for name, experiment in EXPERIMENTS.items())
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_preset_can_run(name):
+    experiment = EXPERIMENTS[name]
+    check_declaration(experiment)
+    assert list(experiment.presets) == ["smoke", "quick", "paper"]
+    for preset in experiment.presets:
+        configs = plan(experiment, preset)  # checks every run's settings and scenario
+        assert len({config.digest for config in configs}) == len(configs)
+    assert {config.setup.data.name for config in plan(experiment, "smoke")} == {"digits"}
+
+
+# two methods of each are enough here: every method has its own tests, and the demo runs as a whole elsewhere
+@pytest.mark.parametrize(
+    ("name", "methods"),
+    [
+        ("labels-trick", ["bgd", "offline"]),
+        ("split-mnist", ["bgd", "mas"]),
+        ("permuted-mnist", ["bgd", "ewc"]),
+        ("continuous-permuted-mnist", ["BGD, std capped", "online-ewc"]),
+        ("continuous-search", ["MAS, SGD, lr 0.01"]),
+        ("discrete-permuted-mnist", ["bgd", "vcl"]),
+        ("mnist-classification", ["bgd", "bbb"]),
+        ("mc-samples", ["K = 10", "K = 2, antithetic, capped"]),
+    ],
+)
+def test_smoke(name, methods, tmp_path, monkeypatch):
+    monkeypatch.setenv("BGD_OFFLINE", "1")
+    monkeypatch.delenv("BGD_DATA", raising=False)
+    experiment = find(name)
+    configs = plan(experiment, "smoke", methods=methods)
+    folders = declare(tmp_path, Declaration(experiment=experiment, preset="smoke"), configs)
+    jobs = [Job(c, f, Options()) for c, f in zip(configs, folders, strict=True)]
+    errors = [outcome.error for outcome in here(jobs, lambda *_: None) if outcome.error]
+    assert not errors
+    collected = collect(tmp_path)
+    assert len(collected.results) == len(configs)
+    assert not collected.unfinished
+    assert not collected.outdated
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "column", "mean", "spread"),
+    [
+        ("labels-trick", "MAS", "+ labels trick", 60.43, 3.29),
+        ("labels-trick", "Adam", "class learning", 19.71, 0.08),
+        ("split-mnist", "LwF", "domain", 71.02, 1.26),
+        ("split-mnist", "Offline", "class", 97.53, 0.30),
+        ("split-mnist", "Online EWC", "task", 98.04, 1.10),
+        ("permuted-mnist", "BGD", "class", 84.78, 1.3),
+        ("permuted-mnist", "Offline", "task", 98.01, 0.04),
+        ("mnist-classification", "BBB", "width 1200", 97.96, None),
+    ],
+)
+def test_what_the_paper_reports(name, row, column, mean, spread):
+    said = find(name).paper[row][column]
+    assert (said.mean, said.spread) == (mean, spread)
+
+
+def test_every_cell_of_the_papers_tables_is_there():
+    for name, count in (("labels-trick", 19), ("split-mnist", 33), ("permuted-mnist", 33), ("mnist-classification", 9)):
+        assert sum(len(cells) for cells in find(name).paper.values()) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "column", "settings", "setup"),
+    [
+        (
+            "split-mnist",
+            "BGD",
+            "class",
+            {"mc_samples": 10, "lr": 1.0, "std_init": 0.017},
+            {"loss_over": "all", "scenario": "class", "net.widths": (400, 400), "net.init": "xavier"},
+        ),
+        (
+            "split-mnist",
+            "SI",
+            "domain",
+            {"lr": 0.001, "coefficient": 3000},
+            {"stream.epochs": 4, "data.pad": 2, "data.normalise": "padded-mnist", "net.init": "torch"},
+        ),
+        (
+            "permuted-mnist",
+            "Online EWC",
+            "domain",
+            {"lr": 0.0001, "coefficient": 250, "fisher_over": "batch"},
+            {"tasks.count": 10, "stream.epochs": 10, "net.widths": (1000, 1000)},
+        ),
+        ("permuted-mnist", "SGD", "class", {"lr": 0.001}, {"loss_over": "seen"}),
+        ("permuted-mnist", "BGD", "task", {"mc_samples": 10, "lr": 1.0, "std_init": 0.02}, {"test.inference": "map"}),
+        (
+            "continuous-permuted-mnist",
+            "MAS",
+            "10 tasks",
+            {"consolidate_every": 1, "optimizer": "sgd", "lr": 0.01, "coefficient": 0.001},
+            {"stream.iterations": 93_800, "stream.beta": 4.0, "tasks.count": 10, "net.widths": (200, 200)},
+        ),
+        (
+            "discrete-permuted-mnist",
+            "BGD",
+            "20 epochs",
+            {"std_init": 0.06, "mc_samples": 10, "lr": 1.0},
+            {"scenario": "discrete task-agnostic", "stream.batch_size": 256, "data.pad": 0, "test.inference": "mc"},
+        ),
+        ("discrete-permuted-mnist", "VCL", "300 epochs", {"lr": 0.001}, {"scenario": "domain", "stream.epochs": 300}),
+        (
+            "mnist-classification",
+            "BGD",
+            "width 1200",
+            {"mc_samples": 10, "lr": 1.0, "std_init": 0.04},
+            {"data.train": 50_000, "stream.epochs": 600, "net.widths": (1200, 1200)},
+        ),
+        ("labels-trick", "EWC", "+ labels trick", {"lr": 0.001, "coefficient": 600}, {"loss_over": "batch"}),
+    ],
+)
+def test_the_papers_settings(name, row, column, settings, setup):
+    config = resolve(find(name), "paper", row, column, 2019)
+    assert config.settings == settings
+    for path, expected in setup.items():
+        value = config.setup
+        for part in path.split("."):
+            value = getattr(value, part)
+        assert value == expected, path
+
+
+def test_the_papers_seeds():
+    for name in ("labels-trick", "split-mnist", "permuted-mnist"):
+        assert find(name).seeds == tuple(range(2019, 2029))
+    assert find("continuous-permuted-mnist").seeds == (2019, 2020, 2021)

@@ -1,0 +1,166 @@
+"""Users' own experiments: TOML with the same fields; a wrong key or value says where and what was meant."""
+
+import pytest
+
+from bgd.experiments import ExperimentError, find, load, overridden, plan
+from bgd.experiments.comparison import Declaration, collect, declare, read_declaration
+from bgd.runs import RunError, run
+
+GOOD = """
+title = "My drifting digits"
+seeds = [1, 2]
+
+[setup]
+scenario = "continuous task-agnostic"
+data = { name = "digits", train = 200, test = 50 }
+net = { widths = [16] }
+
+[columns.turning.stream]
+kind = "drifting"
+iterations = 30
+
+[columns.fading]
+stream = { kind = "continuous", iterations = 20 }
+tasks = { count = 2 }
+
+[methods.BGD]
+method = "bgd"
+settings = { std_init = 0.05, mc_samples = 2 }
+
+[methods.Plain]
+method = "sgd"
+only = ["turning"]
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, name="mine.toml"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_a_good_one_runs(write, tmp_path):
+    mine = load(write(GOOD))
+    assert mine.name == "mine"
+    configs = plan(mine)
+    assert [(c.row, c.column, c.seed) for c in configs] == [
+        (row, column, seed)
+        for seed in (1, 2)
+        for column, row in (("turning", "BGD"), ("turning", "Plain"), ("fading", "BGD"))
+    ]
+    fading = configs[2]
+    assert fading.setup.stream.iterations == 20
+    assert fading.setup.net.widths == (16,)
+    assert fading.preset == "full"
+    assert run(fading, tmp_path / "run").iterations == 20
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            ("iterations = 30", "iteration = 30"),
+            "columns.turning.stream.iteration: no such key: did you mean 'iterations'?",
+        ),
+        (
+            ("iterations = 30", 'iterations = "many"'),
+            "columns.turning.stream.iterations: 'many': input should be a valid",
+        ),
+        (("iterations = 30", "iterations = -1"), "columns.turning.stream.iterations: -1: input should be greater"),
+        (('kind = "drifting"', 'kind = "drfting"'), "columns.turning.stream.kind: 'drfting': did you mean 'drifting'?"),
+        (("[setup]", "[setpu]"), "setpu: no such key: did you mean 'setup'?"),
+        (('method = "sgd"', 'method = "sdg"'), "methods.Plain.method: no method 'sdg': did you mean 'sgd'?"),
+        (
+            ('only = ["turning"]', 'only = ["turnng"]'),
+            "methods.Plain.only: no column 'turnng': did you mean 'turning'?",
+        ),
+        (("settings = {", "setings = {"), "methods.BGD.setings: no such key: did you mean 'settings'?"),
+        (('title = "My drifting digits"', ""), "title: missing"),
+        (("seeds = [1, 2]", "seeds = [1, 1]"), "seeds: [1, 1]: value error, seeds must be different"),
+        (("seeds = [1, 2]", "seeds = [1, 2"), "not TOML"),
+    ],
+)
+def test_a_wrong_one_says_where_and_what_was_meant(write, change, said):
+    path = write(GOOD.replace(*change))
+    with pytest.raises(ExperimentError) as caught:
+        load(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert said in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("std_init = 0.05", "std_int = 0.05"), "BGD, turning, seed 1: 'bgd' has no setting 'std_int': did you mean"),
+        (('"continuous task-agnostic"', '"domain"'), "scenario 'domain' needs a stream of kind discrete"),
+        (('"continuous task-agnostic"', '"continuos"'), "no scenario 'continuos'"),
+    ],
+)
+def test_what_could_not_run_is_said_when_it_is_planned(write, change, said):
+    with pytest.raises(RunError, match=said):
+        plan(load(write(GOOD.replace(*change))))
+
+
+def test_a_file_that_is_not_there():
+    with pytest.raises(ExperimentError, match=r"no\.toml: cannot be read \(No such file"):
+        load("no.toml")
+
+
+def test_own_values_stand_over_everything():
+    changed = overridden(
+        find("split-mnist"), "smoke", ["stream.epochs=2", "SGD.lr=0.5", "bgd.std_max=init", "loss_over=all"]
+    )
+    configs = {(c.row, c.column): c for c in plan(changed, "smoke")}
+    assert {c.setup.stream.epochs for c in configs.values()} == {2}
+    assert {c.setup.loss_over for c in configs.values()} == {"all"}
+    assert configs["SGD", "task"].settings["lr"] == 0.5
+    assert configs["BGD", "class"].settings["std_max"] == "init"
+    assert configs["BGD", "class"].settings["std_init"] == 0.017  # the rest shows through
+    continuous = overridden(find("continuous-permuted-mnist"), "smoke", ["stream.iterations=77"])
+    assert {c.setup.stream.iterations for c in plan(continuous, "smoke")} == {77}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("stream.epoch=2", "stream.epoch: no such key: did you mean 'epochs'?"),
+        ("stream.epochs", "write it as key=value"),
+        ("epochs=2", "no such key"),
+        ("bdg.lr=2", "no method 'bdg': did you mean 'bgd'?"),
+        ("stream.epochs=none", "stream.epochs: 'none': input should be a valid integer"),
+    ],
+)
+def test_wrong_own_values(change, said):
+    with pytest.raises(ExperimentError) as caught:
+        overridden(find("digits"), "smoke", [change])
+    assert said in str(caught.value)
+
+
+def test_a_declaration_survives_its_file(write, tmp_path):
+    """What was left open stays open: a preset must still stand over a column after reading it back."""
+    for experiment in (load(write(GOOD)), find("mc-samples")):
+        preset = "smoke" if "smoke" in experiment.presets else "full"
+        configs = plan(experiment, preset, seeds=[3])
+        declare(tmp_path / experiment.name, Declaration(experiment=experiment, preset=preset), configs)
+        read = read_declaration(tmp_path / experiment.name)
+        assert [c.digest for c in plan(read.experiment, preset, seeds=[3])] == [c.digest for c in configs]
+
+
+def test_runs_of_an_older_declaration_are_left_out(write, tmp_path):
+    folder = tmp_path / "comparison"
+    old = load(write(GOOD))
+    configs = plan(old, columns=["fading"], seeds=[1])
+    (path,) = declare(folder, Declaration(experiment=old, preset="full"), configs)
+    run(configs[0], path)
+    assert len(collect(folder).results) == 1
+    new = load(write(GOOD.replace("std_init = 0.05", "std_init = 0.04")))
+    declare(folder, Declaration(experiment=new, preset="full"), plan(new, columns=["fading"], seeds=[1]))
+    collected = collect(folder)
+    assert not collected.results
+    assert collected.outdated == [path]
+    assert len(collected.unfinished) == 1

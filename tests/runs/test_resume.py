@@ -1,0 +1,152 @@
+"""A run that is stopped in whatever way, and resumed, ends as if nothing had happened."""
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+
+import pytest
+from small_runs import RUNS
+
+from bgd.runs import Interrupted, Options, run
+from bgd.runs.executors import Job, attempt
+
+ALWAYS = Options(checkpoint_seconds=0)
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["bgd.runs.executors", "sklearn.datasets"])
+
+
+def compared(folder):
+    """What must be the same: bytes."""
+    return {name: (folder / name).read_bytes() for name in ("result.json", "metrics.jsonl", "config.json")}
+
+
+def start(config, folder, options=ALWAYS):
+    process = CONTEXT.Process(target=attempt, args=(Job(config, folder, options),))
+    process.start()
+    return process
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    """Each run, once and in one go."""
+    folders = {}
+
+    def get(name):
+        if name not in folders:
+            folders[name] = tmp_path_factory.mktemp("reference")
+            run(RUNS[name], folders[name])
+        return folders[name]
+
+    return get
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_killed_at_random_moments(name, uninterrupted, tmp_path):
+    reference = compared(uninterrupted(name))
+    moments = random.Random(name)
+    killed = 0
+    for _ in range(100):
+        process = start(RUNS[name], tmp_path)
+        if killed < 3:
+            # the moment is counted from the first sign of life; some come before the first checkpoint
+            while process.is_alive() and not (tmp_path / "environment.json").exists():
+                time.sleep(0.005)
+            process.join(moments.uniform(0.0, 0.4))
+        else:
+            process.join()
+        if process.is_alive():
+            process.kill()
+            killed += 1
+        process.join()
+        if (tmp_path / "result.json").exists():
+            break
+    assert killed, "the run was over before it could be killed"
+    assert compared(tmp_path) == reference
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+@pytest.mark.parametrize("name", ["bgd, continuous", "online-ewc, discrete"])
+def test_stopped_at_every_iteration(name, uninterrupted, tmp_path):
+    """The same in one process: whatever the moment, the next session goes on from there."""
+    iterations = []
+
+    def stop(done, of):
+        iterations.append(done)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    while True:
+        try:
+            run(RUNS[name], tmp_path, ALWAYS, report=stop)
+            break
+        except Interrupted as error:
+            said = str(error)
+    assert f"bgd resume {tmp_path}" in said
+    assert Interrupted.exit_code == 130
+    assert len(iterations) >= 20
+    assert iterations == sorted(set(iterations)), "no iteration comes twice"
+    assert compared(tmp_path) == compared(uninterrupted(name))
+
+
+def test_metrics_have_no_line_twice_and_none_is_lost(uninterrupted):
+    lines = (uninterrupted("bgd, continuous") / "metrics.jsonl").read_text().splitlines()
+    assert len(set(lines)) == len(lines)
+    losses = [line for line in lines if '"kind": "loss"' in line]
+    assert len(losses) == 40  # fewer iterations than points of a curve: one each
+
+
+def test_a_damaged_checkpoint_is_passed_over(uninterrupted, tmp_path):
+    name = "bgd, discrete"
+    stop_after(RUNS[name], tmp_path, 5)
+    newest = max(tmp_path.glob("checkpoint-*.pt"), key=lambda path: int(path.name.split("-")[1]))
+    content = bytearray(newest.read_bytes())
+    content[len(content) // 2] ^= 1
+    newest.write_bytes(content)
+    begun = []
+    run(RUNS[name], tmp_path, ALWAYS, report=lambda done, of: begun.append(done))
+    assert begun[0] == 5  # from the one at iteration 4, the last good one
+    assert compared(tmp_path) == compared(uninterrupted(name))
+
+
+def test_metrics_that_were_tampered_with_start_the_run_anew(uninterrupted, tmp_path):
+    name = "bgd, discrete"
+    stop_after(RUNS[name], tmp_path, 5)
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"loss"', b'"lass"', 1))
+    begun = []
+    run(RUNS[name], tmp_path, ALWAYS, report=lambda done, of: begun.append(done))
+    assert begun[0] == 1
+    assert compared(tmp_path) == compared(uninterrupted(name))
+
+
+def test_a_finished_run_is_not_run_again(tmp_path):
+    first = run(RUNS["bgd, discrete"], tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    again = run(RUNS["bgd, discrete"], tmp_path, report=lambda *_: pytest.fail("it ran again"))
+    assert again == first
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir() if path.name != ".lock"} == {
+        path: stamp for path, stamp in before.items() if path.name != ".lock"
+    }
+    assert not list(tmp_path.glob("checkpoint-*"))
+
+
+def test_the_trained_network_can_be_kept(tmp_path):
+    run(RUNS["bgd, discrete"], tmp_path, Options(keep=True))
+    assert len(list(tmp_path.glob("checkpoint-*.pt"))) == 1
+
+
+def test_machine_time_adds_up_over_sessions(tmp_path):
+    stop_after(RUNS["bgd, discrete"], tmp_path, 10)
+    machine = run(RUNS["bgd, discrete"], tmp_path).machine
+    assert machine.sessions == 2
+    assert machine.seconds > machine.train_seconds > 0
+
+
+def stop_after(config, folder, iteration):
+    def stop(done, of):
+        if done == iteration:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(Interrupted):
+        run(config, folder, ALWAYS, report=stop)

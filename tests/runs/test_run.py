@@ -1,0 +1,164 @@
+"""What a run measures, against answers known otherwise."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from small_runs import DATA, RUNS, small
+
+from bgd.methods import create
+from bgd.runs import Options, RunConfig, RunError, metrics, run
+from bgd.runs.build import build_learner, build_stream, check
+from bgd.runs.evaluate import score, stds
+from bgd.scenarios import Batch, scenario, shared_heads
+
+
+def by_hand(config):
+    """The run as a plain loop: what the machinery around it must not change."""
+    stream = build_stream(config)
+    learner = build_learner(config, stream)
+    losses, R = [], []
+    for i in range(len(stream)):
+        losses.append(learner.observe(*stream.batch(i)))
+        if stream.tells_end(i):
+            task = stream.stages.index(i + 1)
+            learner.end_task(stream.train_batches(task, config.setup.stream.batch_size))
+        if i + 1 in stream.stages:
+            row = []
+            for t in range(len(stream.tasks)):
+                batches = list(stream.test_batches(t))
+                scores = torch.cat([learner.predict(b.x, b.task) for b in batches])
+                row.append(metrics.accuracy(scores, torch.cat([b.y for b in batches])))
+            R.append(row)
+    return losses, R, learner
+
+
+@pytest.mark.parametrize("name", ["bgd, continuous", "online-ewc, discrete", "mas, drifting", "offline"])
+def test_equals_a_plain_loop(name, tmp_path):
+    losses, R, learner = by_hand(RUNS[name])
+    result = run(RUNS[name], tmp_path)
+    assert [point.loss for point in result.curve] == losses
+    assert result.R == R
+    assert result.average_accuracy == metrics.average_accuracy(R)
+    final = stds(learner)
+    if final is not None:
+        assert result.stds[-1].largest == float(final.max())
+        assert sum(result.stds[-1].counts) == len(final)
+
+
+def test_the_result_is_whole(tmp_path):
+    result = run(RUNS["bgd, discrete"], tmp_path)
+    assert [e.iteration for e in result.evaluations if e.stage is not None] == result.stages == [12, 24, 36]
+    assert [e.iteration for e in result.evaluations] == [0, 9, 12, 18, 24, 27, 36]
+    assert [e.seen for e in result.evaluations] == [0, 1, 1, 2, 2, 3, 3]
+    assert [h.after for h in result.stds] == ["start", *result.task_names]
+    assert set(result.by_inference) == {"map", "mc", "vote", "mean_softmax"}
+    assert set(result.metrics) == {"forgetting", "backward_transfer", "forward_transfer", "anytime_accuracy"}
+    assert result.metrics["forgetting"] == metrics.forgetting(result.R)
+    even = [e for e in result.evaluations if e.iteration in (9, 18, 27, 36)]
+    expected = np.mean([np.mean(e.accuracy[: e.seen]) for e in even])
+    assert result.metrics["anytime_accuracy"] == pytest.approx(expected)
+    on_disk = json.loads((tmp_path / "result.json").read_text())
+    assert "machine" not in on_disk
+    assert (tmp_path / "result.json").stat().st_size < 40_000
+    environment = json.loads((tmp_path / "environment.json").read_text())
+    assert environment["versions"]["torch"] == torch.__version__
+    assert environment["seconds"] > 0
+
+
+def test_the_inference_that_the_run_asks_for_decides(tmp_path):
+    result = run(RUNS["vcl, discrete"], tmp_path)
+    assert result.average_accuracy == pytest.approx(result.by_inference["mc"])
+    assert result.evaluations[2].by_inference.keys() == {"map", "mc"}  # the others only at the end
+    assert result.evaluations[2].accuracy == result.evaluations[2].by_inference["mc"]
+
+
+def test_inference_by_known_samples():
+    """Three drawn networks of a posterior with known scores: mc, vote and mean softmax differ as they should."""
+
+    class Known:
+        def predict(self, x, task=None):
+            return torch.tensor([[2.0, 1.0]]).repeat(len(x), 1)
+
+        def predict_samples(self, x, samples, task=None):
+            drawn = torch.tensor([[0.1, 0.0], [0.1, 0.0], [0.0, 9.0]])  # two weak votes for 0, one strong for 1
+            return drawn[:, None].repeat(1, len(x), 1)
+
+    batch = Batch(torch.zeros(4, 1), torch.zeros(4, dtype=torch.int64))
+    accuracy, loss = score(Known(), [batch, batch], ["map", "mc", "vote", "mean_softmax"], samples=3)
+    assert accuracy == {"map": 1.0, "mc": pytest.approx(2 / 3), "vote": 1.0, "mean_softmax": 0.0}
+    assert loss == pytest.approx(np.log1p(np.exp(-1)))
+
+
+def test_measuring_does_not_change_training(tmp_path):
+    often = RUNS["bgd, continuous"]
+    never = often.model_copy(
+        update={
+            "setup": often.setup.model_copy(update={"test": often.setup.test.model_copy(update={"evaluations": 0})})
+        }
+    )
+    assert run(often, tmp_path / "a").R == run(never, tmp_path / "b").R
+
+
+def test_neither_global_randomness_nor_threads_are_touched(tmp_path):
+    threads, state = torch.get_num_threads(), torch.get_rng_state()
+    run(RUNS["bgd, discrete"], tmp_path, Options(threads=2))
+    assert torch.get_num_threads() == threads
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_seeds_make_a_difference(tmp_path):
+    config = RUNS["online-ewc, discrete"]
+    curves = {run(config.model_copy(update={"seed": s}), tmp_path / str(s)).curve[0].loss for s in (1, 2, 3)}
+    assert len(curves) == 3
+
+
+def test_a_collapsed_posterior_is_part_of_the_result(tmp_path):
+    config = small(
+        "bgd", {"kind": "discrete", "epochs": 2, "batch_size": 50}, "domain", {"std_init": 0.5, "mc_samples": 1}
+    )
+    result = run(config, tmp_path)
+    assert len(result.warnings) == 1
+    assert "collapsed" in result.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"method": "bdg"}, "did you mean 'bgd'"),
+        ({"settings": {"std_int": 1}}, "did you mean 'std_init'"),
+        ({"settings": {"std_init": -1.0}}, "std_init"),
+        ({"settings": {"lr": "fast"}}, "fast"),
+        ({"settings": {"test_samples": 4}}, "test.inference"),
+        ({"setup": {"scenario": "continuous task-agnostic"}}, "needs a stream of kind continuous or drifting"),
+        ({"setup": {"scenario": "tasks"}}, "choose one of task, domain"),
+        ({"method": "ewc", "setup": {"scenario": "discrete task-agnostic"}}, "needs BOUNDARIES"),
+        ({"setup": {"tasks": {"cut": "rotate"}}}, "tasks.degrees is empty"),
+    ],
+)
+def test_what_cannot_run_is_said_before_anything_starts(changes, said, tmp_path):
+    config = RunConfig(**{"method": "bgd", "row": "Mine", **changes})
+    with pytest.raises(RunError, match=said) as caught:
+        check(config)
+    assert str(caught.value).startswith("Mine, seed 0: ")
+    with pytest.raises(RunError):
+        run(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_learner_without_a_posterior_has_no_stds():
+    assert stds(create("sgd", torch.nn.Linear(2, 2), shared_heads(1, 2), scenario("domain"))) is None
+
+
+def test_rotated_tasks_and_a_single_one(tmp_path):
+    turned = small("sgd", {"epochs": 1}, "domain", tasks={"cut": "rotate", "degrees": [0, 45]})
+    assert run(turned, tmp_path / "a").task_names == ["0 degrees", "45 degrees"]
+    single = small("sgd", {"epochs": 1}, "domain", tasks={"cut": "whole"})
+    assert run(single, tmp_path / "b").metrics.keys() == {"anytime_accuracy"}
+
+
+def test_padding_and_limits_reach_the_network():
+    config = small("sgd", {"epochs": 1}, "domain", data=DATA | {"pad": 2})
+    assert build_stream(config).tasks.shape == (1, 12, 12)
+    assert len(build_stream(config).tasks[0].train) == 300

@@ -1,0 +1,104 @@
+"""Folders that cannot be used: one clear error, nothing damaged."""
+
+import multiprocessing
+import resource
+import time
+
+import pytest
+from small_runs import RUNS
+
+from bgd.runs import Options, RunError, run
+from bgd.runs.executors import Job, attempt
+from bgd.runs.folder import RunFolder, read_result, write_atomically
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["bgd.runs.executors", "sklearn.datasets"])
+CONFIG = RUNS["bgd, discrete"]
+
+
+def test_two_processes_on_one_folder(tmp_path):
+    process = CONTEXT.Process(target=attempt, args=(Job(CONFIG, tmp_path, Options(checkpoint_seconds=0)),))
+    process.start()
+    while process.is_alive() and not (tmp_path / "environment.json").exists():
+        time.sleep(0.005)
+    with pytest.raises(RunError, match="another process is at work on this run"):
+        run(CONFIG, tmp_path)
+    process.join()
+    assert process.exitcode == 0
+    assert read_result(tmp_path).config == CONFIG  # the first was not disturbed
+
+
+def _with_little_space(config, folder, most):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    outcome = attempt(Job(config, folder, Options(checkpoint_seconds=0)))
+    with (folder.parent / "said").open("w") as file:
+        file.write(outcome.error or "no error")
+
+
+def test_a_full_disk(tmp_path):
+    """No file may become larger than a checkpoint: the error says so, and with space the run goes on."""
+    folder = tmp_path / "run"
+    process = CONTEXT.Process(target=_with_little_space, args=(CONFIG, folder, 10_000))
+    process.start()
+    process.join()
+    assert "no space left on the disk" in (tmp_path / "said").read_text()
+    assert f"bgd resume {folder}" in (tmp_path / "said").read_text()
+    assert not list(folder.glob("*.tmp"))
+    assert not list(folder.glob("checkpoint-*"))
+    assert "RunError" in (folder / "failure.txt").read_text()
+    after = run(CONFIG, folder)
+    assert after.model_dump(exclude={"machine"}) == run(CONFIG, tmp_path / "fresh").model_dump(exclude={"machine"})
+    assert not (folder / "failure.txt").exists()
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(RunError, match=r"cannot write here \(Not a directory\): choose another folder with --out"):
+        run(CONFIG, tmp_path / "file" / "run")
+
+
+def test_a_folder_of_another_run(tmp_path):
+    run(CONFIG, tmp_path)
+    with pytest.raises(RunError, match="holds another run"):
+        run(CONFIG.model_copy(update={"seed": 6}), tmp_path)
+
+
+def test_a_result_of_another_version_is_named(tmp_path):
+    run(CONFIG, tmp_path)
+    (tmp_path / "result.json").write_text('{"R": []}')
+    with pytest.raises(RunError, match=r"result\.json: not a RunResult of this version: config"):
+        read_result(tmp_path)
+
+
+def test_writing_fails_without_a_trace(tmp_path):
+    path = tmp_path / "a.json"
+    write_atomically(path, b"old")
+    with pytest.raises(TypeError):
+        write_atomically(path, "not bytes")  # type: ignore[arg-type]
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_only_the_last_two_checkpoints_are_kept(tmp_path):
+    folder = RunFolder(tmp_path)
+    with folder.opened(CONFIG):
+        for iteration in (9, 10, 11):
+            folder.save(iteration, {"iteration": iteration})
+        assert [path.name.split("-")[1] for path in folder.checkpoints()] == ["11", "10"]
+        assert folder.load()["iteration"] == 11
+
+
+def test_checkpoints_hold_no_code(tmp_path):
+    """A checkpoint that would run code when unpickled is refused, even with the right hash."""
+    import pickle
+
+    folder = RunFolder(tmp_path)
+    with folder.opened(CONFIG):
+        folder.save(1, {"iteration": 1, "evil": _Evil()})
+        with pytest.raises(pickle.UnpicklingError):
+            folder.load()
+
+
+class _Evil:
+    def __reduce__(self):
+        return print, ("code that ran",)
