@@ -5,7 +5,7 @@ from made_runs import make_config, make_result
 
 from bgd.report.comparison import Unfinished, compare, same_and_different
 from bgd.report.statistics import Summary, Verdict
-from bgd.report.tables import detail, overview, tables, to_markdown, to_text
+from bgd.report.tables import detail, measures, overview, tables, to_markdown, to_text
 
 
 def test_means_spreads_and_verdicts(comparison):
@@ -101,3 +101,17 @@ def test_same_and_different():
     assert same == {"x.y": 1}
     assert rest == {"a": {"x.z": 2}, "b": {"x.z": 3, "w": None}}
     assert same_and_different({}) == ({}, {})
+
+
+def test_a_warning_is_seen_in_the_table(results, experiment):
+    collapsed = results[0].model_copy(update={"warnings": ["BGD's posterior has collapsed by step 10"]})
+    made = compare([collapsed, *results[1:]], experiment)
+    assert "3, 1 with a warning" in to_text(detail(made))
+
+
+def test_other_measures(comparison):
+    text = to_text(measures(comparison))
+    # forgetting is 10 (1 - end) percent for ends of 0.91, 0.92, 0.93: 0.9, 0.8, 0.7
+    assert re.search(r"BGD +0.80 ± 0.10", text)
+    assert "mc" not in text  # one way of inference is that of the main table
+    assert measures(compare([])) is None

@@ -69,6 +69,11 @@ class Entry:
         return difference(self.ours, self.paper) if self.ours and self.paper else None
 
     @property
+    def warned(self) -> int:
+        """How many runs warn of something, such as a posterior that has collapsed."""
+        return sum(bool(run.warnings) for run in self.runs)
+
+    @property
     def wanted(self) -> int:
         """How many runs there should be."""
         return len(self.runs) + len(self.unfinished)
@@ -175,6 +180,16 @@ def compare(
         columns=columns,
         entries=entries,
     )
+
+
+def settings(comparison: Comparison) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """What all runs share, and what is each method's own, by its label."""
+    configs: dict[str, Mapping[str, Any]] = {}
+    for entry in comparison.entries.values():
+        config = entry.runs[0].config if entry.runs else entry.unfinished[0].config
+        label = entry.row + (f", {entry.column}" if len(comparison.columns) > 1 else "")
+        configs[label] = {"method": config.method, **config.settings, **config.setup.model_dump(mode="json")}
+    return same_and_different(configs)
 
 
 def same_and_different(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bgd.report import words
-from bgd.report.comparison import Comparison
+from bgd.report.comparison import Comparison, settings
 from bgd.report.page import Section
+from bgd.report.plots import Plot
 from bgd.report.statistics import Verdict
-from bgd.report.tables import markdown_text, tables, to_markdown
+from bgd.report.tables import markdown_text, measures, tables, to_markdown
 
 RULE = (
     "A value **agrees** with the paper's if our mean is within the paper's spread, or within two standard errors (SE) "
@@ -43,9 +46,20 @@ def _index(sections: Sequence[Section]) -> str:
         total = len(c.runs) + len(c.unfinished)
         runs = str(total) if not c.unfinished else f"{len(c.runs)} of {total}"
         said = f"{agree} of {len(c.verdicts)}" if c.verdicts else words.NONE
-        cells = (markdown_text(c.title), markdown_text(c.preset), runs, said, words.duration(c.seconds))
+        cells = (
+            f"[{markdown_text(c.title)}](#{_anchor(c.title)})",
+            markdown_text(c.preset),
+            runs,
+            said,
+            words.duration(c.seconds),
+        )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) if sections else ""
+
+
+def _anchor(title: str) -> str:
+    """As GitHub makes it from a heading."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def _section(section: Section, pictures: Mapping[str, str]) -> list[str]:
@@ -67,17 +81,41 @@ def _section(section: Section, pictures: Mapping[str, str]) -> list[str]:
     if notes:
         parts.append("\n".join(f"- {markdown_text(note)}" for note in dict.fromkeys(notes)))
     parts += [to_markdown(table) for table in tables(comparison)]
-    large = [plot for plot in section.plots if plot.name in pictures and not plot.small]
-    small = [plot for plot in section.plots if plot.name in pictures and plot.small]
-    parts += [
-        f"![{_alt(plot.title, plot.alt)}]({pictures[plot.name]})\n\n{markdown_text(plot.caption)}" for plot in large
+    shown = [plot for plot in section.plots if plot.name in pictures]
+    parts += [_picture(plot, pictures[plot.name]) for plot in shown if not _secondary(plot)]
+    more = [_picture(plot, pictures[plot.name]) for plot in shown if _secondary(plot)]
+    if more:
+        parts.append(_folded("More figures: learning curves, accuracy on each task after each stage", *more))
+    if (table := measures(comparison)) is not None:
+        parts.append(_folded("Forgetting, transfer, and ways of inference, %", to_markdown(table)))
+    same, different = settings(comparison)
+    lines = [
+        f"- all: {_settings(same)}",
+        *(f"- {markdown_text(row)}: {_settings(own)}" for row, own in different.items()),
     ]
-    if small:
-        images = "\n".join(f"![{_alt(plot.title, plot.alt)}]({pictures[plot.name]})" for plot in small)
-        parts.append(f"<details><summary>Accuracy on each task after each stage</summary>\n\n{images}\n\n</details>")
     if experiment and experiment.notes:
-        parts.append("Choices:\n\n" + "\n".join(f"- {markdown_text(note)}" for note in experiment.notes))
+        lines = ["Choices:\n", *(f"- {markdown_text(note)}" for note in experiment.notes), "\nSettings:\n", *lines]
+    parts.append(_folded("Settings", "\n".join(lines)))
     return parts
+
+
+def _picture(plot: Plot, path: str) -> str:
+    return f"![{markdown_text(f'{plot.title}. {plot.alt}')}]({path})\n\n{markdown_text(plot.caption)}"
+
+
+def _secondary(plot: Plot) -> bool:
+    return plot.small or plot.name.startswith(("learning-curves", "training-loss"))
+
+
+def _folded(title: str, *parts: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n" + "\n\n".join(parts) + "\n\n</details>"
+
+
+def _settings(values: Mapping[str, Any]) -> str:
+    return (
+        ", ".join(f"{markdown_text(key)} {markdown_text(words.setting(value))}" for key, value in values.items())
+        or "nothing"
+    )
 
 
 def _provenance(comparison: Comparison) -> str:
@@ -89,17 +127,13 @@ def _provenance(comparison: Comparison) -> str:
         facts.append(f"Paper: {markdown_text(experiment.source)}.")
     about = f": {preset.about}" if preset and preset.about else ""
     if comparison.preset:
-        facts.append(markdown_text(f"Preset {comparison.preset}{about}.".replace("..", ".")))
+        facts.append(markdown_text(words.sentence(f"Preset {comparison.preset}{about}")))
     if comparison.changes:
         facts.append(f"Changed: {markdown_text(', '.join(comparison.changes))}.")
     if comparison.runs:
-        facts.append(f"Seeds {words.seeds([run.config.seed for run in comparison.runs])}.")
+        facts.append(words.seeds_in_words([run.config.seed for run in comparison.runs]))
     machines = [run.machine for run in comparison.runs if run.machine]
     if machines:
         facts.append(f"{words.duration(comparison.seconds)} of computing on {markdown_text(machines[0].platform)}.")
     commands = dict.fromkeys(machine.command for machine in machines if machine.command)
     return " ".join(facts) + "".join(f"\n\n```\n{command}\n```" for command in commands)
-
-
-def _alt(title: str, alt: str) -> str:
-    return markdown_text(f"{title}. {alt}")

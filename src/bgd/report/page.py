@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from bgd._version import __version__
 from bgd.report import data, tables, words
-from bgd.report.comparison import Comparison, Entry, same_and_different
+from bgd.report.comparison import Comparison, Entry, settings
 from bgd.report.plots import Plot
 from bgd.report.statistics import Verdict
 from bgd.report.style import css_colours, inline_svg
@@ -70,29 +70,31 @@ def _section(section: Section, number: int, several: bool) -> dict[str, Any]:
     experiment = comparison.experiment
     anchor = f"c{number + 1}"
     preset = experiment.presets.get(comparison.preset) if experiment else None
-    same, different = _settings(comparison)
+    same, different = settings(comparison)
     return {
         "id": anchor,
         "title": comparison.title,
         "shows": experiment.shows if experiment else "",
         "source": experiment.source if experiment else "",
         "notes": experiment.notes if experiment else (),
-        "preset": comparison.preset,
-        "about": preset.about if preset else "",
+        "about": words.sentence(
+            f"{comparison.preset}: {preset.about}" if preset and preset.about else comparison.preset
+        ),
         "changes": comparison.changes,
         # the head of a page with one comparison says the same in large numbers
         "chips": [chip for chip in _chips(comparison) if several or chip[1] == "bad"],
         "columns": comparison.columns,
         "rows": [(row, [_cell(comparison, row, column) for column in comparison.columns]) for row in comparison.rows],
         "detail": tables.detail(comparison),
+        "measures": tables.measures(comparison),
         "unfinished": comparison.unfinished,
         "warnings": _warnings(comparison),
         "data_notes": list(dict.fromkeys(run.data_note for run in comparison.runs if run.data_note)),
         "large": [_figure(plot, anchor) for plot in section.plots if not plot.small],
         "small": [_figure(plot, anchor) for plot in section.plots if plot.small],
         "same": same,
-        "different": different,
-        "seeds": _seeds(comparison),
+        "different": list(different.items()),
+        "seeds": words.seeds_in_words([run.config.seed for run in comparison.runs]),
         "environment": _environment(comparison),
         "scaled": comparison.has_paper and not comparison.verdicts,
     }
@@ -118,6 +120,7 @@ def _cell(comparison: Comparison, row: str, column: str) -> dict[str, Any] | Non
         "verdict": entry.verdict.name.lower(),
         "said": _said(entry),
         "partial": f"{len(entry.runs)} of {words.count(entry.wanted, 'seed')}" if entry.unfinished and ours else "",
+        "warned": f"{entry.warned} of {words.count(len(entry.runs), 'run')} with a warning" if entry.warned else "",
     }
 
 
@@ -163,23 +166,6 @@ def _warnings(comparison: Comparison) -> list[str]:
             # numbers differ from run to run; the message is the same, and is shown as the first run gave it
             found.setdefault(re.sub(r"\d+", "", text), (text, []))[1].append(run.config.title)
     return [f"{'; '.join(titles)}: {text}" for text, titles in found.values()]
-
-
-def _settings(comparison: Comparison) -> tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]:
-    """What all runs share, and what is each method's own."""
-    configs: dict[str, Mapping[str, Any]] = {}
-    for entry in comparison.entries.values():
-        config = entry.runs[0].config if entry.runs else entry.unfinished[0].config
-        label = entry.row + (f", {entry.column}" if len(comparison.columns) > 1 else "")
-        own = {f"{config.method}.{key}": value for key, value in config.settings.items()}
-        configs[label] = {"method": config.method, **own, **config.setup.model_dump(mode="json")}
-    same, different = same_and_different(configs)
-    return same, list(different.items())
-
-
-def _seeds(comparison: Comparison) -> str:
-    numbers = {run.config.seed for run in comparison.runs}
-    return f"{'Seed' if len(numbers) == 1 else 'Seeds'} {words.seeds(list(numbers))}." if numbers else ""
 
 
 def _environment(comparison: Comparison) -> list[tuple[str, str]]:

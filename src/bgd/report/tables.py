@@ -13,8 +13,10 @@ from rich.table import Table as RichTable
 
 from bgd.report import words
 from bgd.report.comparison import Comparison, Entry
-from bgd.report.statistics import Verdict
+from bgd.report.statistics import Verdict, summarise
 
+MEASURES = ("forgetting", "backward_transfer", "forward_transfer", "anytime_accuracy")
+INFERENCES = ("map", "mc", "vote", "mean_softmax")
 MARKS = {Verdict.AGREES: "✓", Verdict.HIGHER: "↑", Verdict.LOWER: "↓", Verdict.UNKNOWN: ""}
 TONES = {Verdict.AGREES: "green", Verdict.HIGHER: "cyan", Verdict.LOWER: "yellow", Verdict.UNKNOWN: "dim"}
 
@@ -70,6 +72,30 @@ def detail(comparison: Comparison) -> Table:
             cells += [_seeds(entry), Cell(words.NONE if entry.seconds is None else words.duration(entry.seconds))]
             rows.append(tuple(cells))
     return Table(comparison.title, tuple(headers), tuple(rows))
+
+
+def measures(comparison: Comparison) -> Table | None:
+    """What else was measured, in percent: forgetting, transfer, and the accuracy by each way of inference."""
+    runs = comparison.runs
+    several = len(comparison.columns) > 1
+    names = [name for name in MEASURES if any(name in run.metrics for run in runs)]
+    ways = [how for how in INFERENCES if any(how in run.by_inference for run in runs)]
+    if len(ways) < 2:
+        ways = []  # one way is that of the main table
+    if not names and not ways:
+        return None
+    rows = []
+    for column in comparison.columns:
+        for entry in comparison.column(column):
+            cells = [entry.row] + [column] * several
+            for name in names:
+                cells.append(words.value(summarise(100 * r.metrics[name] for r in entry.runs if name in r.metrics)))
+            for how in ways:
+                found = [100 * value for r in entry.runs for key, value in r.by_inference.items() if key == how]
+                cells.append(words.value(summarise(found)))
+            rows.append(tuple(map(Cell, cells)))
+    headers = ["method"] + ["setting"] * several + [n.replace("_", " ") for n in names]
+    return Table(comparison.title, (*headers, *(how.replace("_", " ") for how in ways)), tuple(rows))
 
 
 def tables(comparison: Comparison) -> list[Table]:
@@ -158,10 +184,11 @@ def _ours(entry: Entry, mark: bool = False) -> Cell:
 
 
 def _seeds(entry: Entry) -> Cell:
-    if not entry.unfinished:
-        return Cell(str(len(entry.runs)))
     failed = sum(one.state == "failed" for one in entry.unfinished)
-    return Cell(f"{len(entry.runs)} of {entry.wanted}" + (f", {failed} failed" if failed else ""), tone="red")
+    text = f"{len(entry.runs)} of {entry.wanted}" if entry.unfinished else str(len(entry.runs))
+    text += f", {failed} failed" if failed else ""
+    text += f", {entry.warned} with a warning" if entry.warned else ""
+    return Cell(text, tone="red" if entry.unfinished else "yellow" if entry.warned else "")
 
 
 def _styled(cell: Cell) -> str:

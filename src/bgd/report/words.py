@@ -62,6 +62,15 @@ def count(n: int, one: str, many: str | None = None) -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
+def sentence(text: str) -> str:
+    """Text that ends like a sentence.
+
+    >>> sentence("seconds: does it run?"), sentence("one seed"), sentence("")
+    ('seconds: does it run?', 'one seed.', '')
+    """
+    return text if not text or text[-1] in ".?!" else f"{text}."
+
+
 def setting(value: Any) -> str:
     """The value of a setting.
 
@@ -94,6 +103,15 @@ def seeds(numbers: list[int]) -> str:
     return ", ".join(
         str(g[0]) if len(g) == 1 else f"{g[0]}, {g[1]}" if len(g) == 2 else f"{g[0]}–{g[-1]}" for g in groups
     )
+
+
+def seeds_in_words(numbers: list[int]) -> str:
+    """A sentence.
+
+    >>> seeds_in_words([2019]), seeds_in_words([2019, 2020]), seeds_in_words([])
+    ('Seed 2019.', 'Seeds 2019, 2020.', '')
+    """
+    return f"{'Seed' if len(set(numbers)) == 1 else 'Seeds'} {seeds(numbers)}." if numbers else ""
 
 
 def _units(big: int, big_name: str, small: int, small_name: str) -> str:

@@ -1,0 +1,35 @@
+import re
+
+import pytest
+
+from bgd.report.markdown import markdown
+from bgd.report.page import Section
+from bgd.report.plots import plots
+
+
+@pytest.fixture
+def text(comparison):
+    section = Section(comparison, plots(comparison))
+    pictures = {(0, plot.name): f"figures/{plot.name}.png" for plot in section.plots}
+    return markdown([section], "bgd report runs --markdown RESULTS.md", pictures, "Results")
+
+
+def test_says_everything_line_by_line(text):
+    assert "| [Continuous permuted digits](#continuous-permuted-digits) | paper | 6 of 8 | 1 of 2 |" in text
+    assert "\n## Continuous permuted digits\n" in text
+    assert "| BGD | **92.00 ± 1.00** | 92.00 ± 1.00 | +0.00 (SE 0.66) | ✓ agrees | 3 | 12 s |" in text
+    assert "| SGD | 81.00 ± 1.41 | 85.00 ± 0.50 | -4.00 (SE 1.01) | ↓ lower | 2 of 3 | 4.0 s |" in text
+    for needed in ("Paper: Figure 3.", "Seeds 2019–2021.", "bgd run made --preset paper", "std\\_init 0.06", "A note."):
+        assert needed in text
+
+
+def test_what_is_missing_is_said(text):
+    assert "**Not complete.**" in text
+    assert "- Adam, accuracy, seed 2019: failed ValueError: lr" in text
+
+
+def test_folds_are_closed_and_pictures_have_words(text):
+    assert text.count("<details>") == text.count("</details>") >= 3
+    for words, path in re.findall(r"!\[(.*?)\]\((.*?)\)", text):
+        assert len(words) > 30
+        assert path.startswith("figures/")
