@@ -22,7 +22,7 @@ def small(method: str, stream: dict, scenario: str, settings: dict | None = None
             "stream": stream,
             "scenario": scenario,
             "tasks": {"count": 3},
-            "test": {"evaluations": 4, "samples": 2},
+            "test": {"evaluations": 4, "samples": 2, "curve": 7},
             **setup,
         },
     )
@@ -36,6 +36,6 @@ RUNS = {
     "online-ewc, continuous": small("online-ewc", CONTINUOUS, "continuous task-agnostic", EVERY),
     "mas, drifting": small("mas", DRIFTING, "continuous task-agnostic", EVERY),
     "si with the labels trick, discrete": small("si", DISCRETE, "class", loss_over="batch"),
-    "vcl, discrete": small("vcl", DISCRETE, "task", test={"inference": "mc", "samples": 2}),
+    "vcl, discrete": small("vcl", DISCRETE, "task", test={"inference": "mc", "samples": 2, "curve": 7}),
     "offline": small("offline", DISCRETE, "class"),
 }

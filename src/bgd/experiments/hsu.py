@@ -28,6 +28,10 @@ COEFFICIENTS: dict[str, dict[str, dict[str, float]]] = {
         "MAS": {"task": 0.01, "domain": 0.1, "class": 0.003},
     },
 }
+LWF_NOTE = (
+    "LwF: Hsu et al. published no code for it, and their numbers equal those of van de Ven & Tolias (2018): it runs as "
+    "these do (temperature 2, the new task weighs 1 / t in the t-th)."
+)
 METHODS = {"L2": "l2", "EWC": "ewc", "Online EWC": "online-ewc", "SI": "si", "MAS": "mas"}
 
 
@@ -63,6 +67,18 @@ def penalties(data: str, lr: float, columns: dict[str, str]) -> dict[str, Row]:
             cells[column] = Cell(settings=own)
         rows[label] = Row(method=METHODS[label], settings=settings, columns=cells)
     return rows
+
+
+def lwf(lr: float) -> Row:
+    """LwF as van de Ven & Tolias (2018) run it, whose numbers the tables cite.
+
+    >>> lwf(0.001).settings["balance"]
+    True
+    """
+    return Row(
+        method="lwf",
+        settings={"lr": lr, "coefficient": 1.0, "temperature": 2.0, "balance": True, "distil_over": "seen"},
+    )
 
 
 def bgd(std_init: dict[str, float], test: TestConfig, loss_over_all: tuple[str, ...] = ()) -> Row:

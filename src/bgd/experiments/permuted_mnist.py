@@ -29,7 +29,7 @@ EXPERIMENT = Experiment(
     methods={
         **hsu.baselines(adam=0.0001, sgd={"task": 0.01, "domain": 0.001, "class": 0.001}, adagrad=0.001),
         **hsu.penalties("permuted", 0.0001, {column: column for column in COLUMNS}),
-        "LwF": Row(method="lwf", settings={"lr": 0.0001, "coefficient": 1.0, "temperature": 2.0}),
+        "LwF": hsu.lwf(0.0001),
         "BGD": hsu.bgd(dict.fromkeys(COLUMNS, 0.02), TestConfig(inference="map"), loss_over_all=("class",)),
         "Offline": Row(method="offline", settings={"lr": 0.0001}),
     },
@@ -69,6 +69,7 @@ EXPERIMENT = Experiment(
         "Class learning: the training loss of all methods but BGD runs over the classes seen so far, as in the code of "
         "Hsu et al.; that of BGD over all classes, as in its authors' code.",
         "BGD, domain: std_init 0.02 as the paper says; its authors' script has 0.045.",
+        hsu.LWF_NOTE,
         "Every seed draws its own permutations.",
         STAND_IN,
     ),

@@ -31,7 +31,7 @@ EXPERIMENT = Experiment(
     methods={
         **hsu.baselines(adam=0.001, sgd=dict.fromkeys(COLUMNS, 0.01), adagrad=0.01),
         **hsu.penalties("split", 0.001, {column: column for column in COLUMNS}),
-        "LwF": Row(method="lwf", settings={"lr": 0.001, "coefficient": 1.0, "temperature": 2.0}),
+        "LwF": hsu.lwf(0.001),
         "BGD": BGD,
         "Offline": Row(method="offline", settings={"lr": 0.001}),
     },
@@ -66,7 +66,7 @@ EXPERIMENT = Experiment(
         "Class learning: the training loss of all methods but BGD runs over the classes seen so far, as in the code of "
         "Hsu et al.; that of BGD over all classes, as in its authors' code.",
         "BGD, domain: std_init 0.05 as the paper says; its authors' script has 0.02.",
-        "LwF: Hsu et al. published no code; distillation at temperature 2 with weight 1, as Li & Hoiem.",
+        hsu.LWF_NOTE,
         STAND_IN,
     ),
 )

@@ -33,7 +33,6 @@ from bgd.runs.types import (
 )
 from bgd.scenarios import Joint
 
-CURVE_POINTS = 200
 TICK = 0.2  # seconds between looks at the clock's business: progress and checkpoints
 PATIENCE = 50  # a checkpoint may cost one part in so many of the time
 
@@ -103,8 +102,8 @@ class _Session:
         self.loss_sum, self.loss_count = 0.0, 0
         self.seconds, self.train_seconds, self.sessions = 0.0, 0.0, 1
         self.save_cost = 0.0
-        points = metrics.evaluation_schedule(self.length, min(CURVE_POINTS, self.length))
-        self.curve = frozenset(points)
+        points = min(config.setup.test.curve, self.length)
+        self.curve = frozenset(metrics.evaluation_schedule(self.length, points))
         evaluations = min(config.setup.test.evaluations, self.length)
         self.evaluations = frozenset(metrics.evaluation_schedule(self.length, evaluations) if evaluations else ())
         self.events = sorted(self.curve | self.evaluations | set(self.stream.stages) | {self.length})

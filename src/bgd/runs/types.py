@@ -86,6 +86,7 @@ class TestConfig(Strict):
     inference: Inference = Field(default="map", description="what R and the final accuracy are measured by")
     samples: int = Field(default=10, ge=1, description="networks drawn from a posterior")
     evaluations: int = Field(default=0, ge=0, description="evenly spaced over the run, beside those after each task")
+    curve: int = Field(default=200, ge=1, description="points of the curve of training losses")
 
 
 class Setup(Strict):

@@ -1,0 +1,127 @@
+"""What a run's loop costs around the learner, in units of an SGD step on MLP 1024-200-200-10 with batches of 128.
+
+One process, alternating: a stretch of a real run (progress, clock, losses, checkpoints as due), and the same stretch as
+a bare loop of ``learner.observe(*stream.batch(i))``. Medians of both. Random bytes stand in for MNIST.
+
+With ``--processes``: ten small runs in this process and in two, as a ratio of wall-clock time.
+
+    python benchmarks/runs.py [--repeats 15] [--processes]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from bgd.runs import build
+from bgd.runs.executors import Executor, Job, Processes, here
+from bgd.runs.folder import RunFolder
+from bgd.runs.interrupt import Wish
+from bgd.runs.run import Options, _Session
+from bgd.runs.types import RunConfig
+from bgd.scenarios import DataSet, Part
+
+TARGET, TARGET_PROCESSES = 0.05, 0.6
+STRETCH = 100
+
+
+def _silent(*_: object) -> None:
+    """Nobody watches."""
+
+
+def random_bytes(n: int) -> Part:
+    generator = torch.Generator().manual_seed(0)
+    return Part(torch.randint(0, 256, (n, 1, 28, 28), dtype=torch.uint8, generator=generator), torch.arange(n) % 10)
+
+
+def overhead(repeats: int) -> tuple[float, float]:
+    """Seconds of an iteration inside a run, and in a bare loop."""
+    data = DataSet("bytes", random_bytes(60_000), random_bytes(1_000), tuple("0123456789"))
+    config = RunConfig(
+        method="sgd",
+        setup={
+            "scenario": "continuous task-agnostic",
+            "data": {"name": "bytes", "pad": 2, "normalise": "padded-mnist"},
+            "stream": {"kind": "continuous", "iterations": 93_800},
+            "tasks": {"count": 10},
+        },
+    )
+    with mock.patch.object(build, "_load", return_value=data), tempfile.TemporaryDirectory() as folder:
+        files = RunFolder(Path(folder))
+        with files.opened(config):
+            session = _Session(config, files, Options(), Wish(), _silent)
+            session.resume()
+            session.started = session.saved = time.perf_counter()
+            session.train_until(STRETCH)  # warm
+            inside, bare = [], []
+            for _ in range(repeats):
+                begin = session.iteration
+                start = time.perf_counter()
+                session.train_until(begin + STRETCH)
+                session.look_up()
+                middle = time.perf_counter()
+                total = 0.0
+                for i in range(begin, begin + STRETCH):
+                    total += session.learner.observe(*session.stream.batch(i))
+                bare.append((time.perf_counter() - middle) / STRETCH)
+                inside.append((middle - start) / STRETCH)
+    return statistics.median(inside), statistics.median(bare)
+
+
+def ten_runs(executor: Executor) -> float:
+    """Seconds of ten runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        jobs = [
+            Job(
+                RunConfig(
+                    method="bgd",
+                    seed=seed,
+                    settings={"std_max": "init"},
+                    setup={"stream": {"epochs": 20}, "tasks": {"count": 2}},
+                ),
+                Path(folder) / str(seed),
+            )
+            for seed in range(10)
+        ]
+        start = time.perf_counter()
+        for outcome in executor(jobs, _silent):
+            assert outcome.error is None, outcome.error
+        return time.perf_counter() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--processes", action="store_true")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    table = Table(title="The cost of running")
+    for column in ("what", "ours", "base", "ratio", "target"):
+        table.add_column(column, justify="left" if column == "what" else "right")
+    inside, bare = overhead(arguments.repeats)
+    table.add_row(
+        "loop around an SGD step",
+        f"{inside * 1e3:.3f} ms",
+        f"{bare * 1e3:.3f} ms",
+        f"{inside / bare:.3f}",
+        f"{1 + TARGET}",
+    )
+    if arguments.processes:
+        many, one = np.median([[ten_runs(Processes(2)), ten_runs(here)] for _ in range(3)], axis=0)
+        table.add_row(
+            "ten runs, two processes", f"{many:.1f} s", f"{one:.1f} s", f"{many / one:.2f}", f"{TARGET_PROCESSES}"
+        )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
