@@ -11,7 +11,7 @@ from torch import nn
 
 from bgd import BGD, labels_trick
 from bgd.optim import batched
-from bgd.optim.batched import can_compile
+from bgd.optim.compiling import can_compile
 
 needs_compiler = pytest.mark.skipif(not can_compile(), reason="no C++ compiler on this machine")
 

@@ -103,3 +103,24 @@ def test_stds_never_become_denormal() -> None:
             optimizer.step(closure)
     std = optimizer.state[p]["std"]
     assert bool((std * std >= torch.finfo(torch.float32).tiny).all())
+
+
+@pytest.mark.parametrize(("dead_steps", "warns"), [(1, False), (4, False), (5, True)])
+def test_dead_gradients_count_only_when_they_last(dead_steps: int, warns: bool) -> None:
+    """A single batch of one label has no gradient under the labels trick; a network that never has one is dead."""
+    p = nn.Parameter(torch.ones(20))
+    optimizer = BGD([p], std_init=0.1)
+    factor = 1.0
+
+    def closure() -> torch.Tensor:
+        loss = factor * p.square().sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    factor = 0.0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(dead_steps):
+            optimizer.step(closure)
+    assert bool(caught) == warns

@@ -5,14 +5,12 @@ import torch
 from scipy import stats
 
 from bgd.optim import noise
-from bgd.optim.batched import can_compile
-from bgd.optim.noise import CHUNK, fold, normal
-
-CPU = torch.device("cpu")
+from bgd.optim.compiling import CompiledOrEager, can_compile
+from bgd.optim.noise import CHUNK, fold, hashed, normal, padded
 
 
 def draw(kind: noise.NoiseKind, keys: list[int], size: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    return normal(kind, keys, size, dtype, CPU)
+    return normal(kind, keys, torch.empty(len(keys), padded(size), dtype=dtype))[:, :size]
 
 
 @pytest.mark.parametrize("kind", noise.KINDS)
@@ -33,11 +31,26 @@ def test_any_size(kind: noise.NoiseKind, size: int) -> None:
 
 
 @pytest.mark.skipif(not can_compile(), reason="no C++ compiler on this machine")
-def test_compiled_hash_gives_the_same_numbers_at_any_size() -> None:
+def test_compiled_hash_gives_the_same_numbers_at_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [fold(5, k) for k in range(3)]
     for size in (1, 83, 129, 5000):
-        compiled = normal("hash", keys, size, torch.float32, CPU, compiled=True)
+        compiled = draw("hash", keys, size).clone()
+        assert hashed.compile
+        monkeypatch.setattr(hashed, "compile", False)
         torch.testing.assert_close(compiled, draw("hash", keys, size), rtol=0, atol=2e-6)
+        monkeypatch.undo()
+
+
+def test_a_failing_compiler_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_function: object) -> object:
+        raise RuntimeError("compiler on fire")
+
+    monkeypatch.setattr(torch, "compile", broken)
+    double = CompiledOrEager(lambda x: 2 * x)
+    double.compile = True
+    with pytest.warns(RuntimeWarning, match="compiler on fire"):
+        assert double(3) == 6
+    assert double(4) == 8
 
 
 def test_threads_do_not_change_the_numbers() -> None:

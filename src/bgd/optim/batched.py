@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
-from bgd.optim.health import users_level
+from bgd.optim.compiling import can_compile, first_line, users_level
 
 if TYPE_CHECKING:
     from bgd.optim.bgd import BGD
@@ -95,7 +94,7 @@ class BatchedStep:
                 if path == PATHS[-1]:  # not the path is at fault, but the batch or the objective
                     self.path, self._evaluate = first, None
                     raise
-                reason = _first_line(error)
+                reason = first_line(error)
             else:
                 if path != first:
                     warnings.warn(
@@ -125,10 +124,9 @@ class BatchedStep:
         stds = tuple(optimizer.state[p]["std"] for p in pending.params)
         samples = optimizer._own_samples()
         chunk = self.chunk_size or len(samples)
-        compiled = self.path == "compiled"
         for start in range(0, len(samples), chunk):
             part = samples[start : start + chunk]
-            eps = tuple(optimizer._training_noise(pending.params, part, compiled))
+            eps = tuple(optimizer._training_noise(pending.params, part))
             e_g, e_g_eps, losses = self._evaluate(means, stds, eps, *batch)
             pending.add(list(e_g), list(e_g_eps), losses)
 
@@ -147,19 +145,6 @@ class BatchedStep:
 
 class _NotInModel(ValueError):
     """No path can help: the optimizer's parameters are not the model's."""
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip()[:300] for line in str(error).splitlines() if line.strip()), type(error).__name__)
-
-
-def can_compile() -> bool:
-    """Whether ``torch.compile`` can be expected to work here: it needs a C++ compiler for a CPU.
-
-    >>> can_compile() in (True, False)
-    True
-    """
-    return any(shutil.which(name) for name in ("g++", "clang++", "c++", "cl"))
 
 
 def _make_evaluate(
@@ -183,4 +168,6 @@ def _make_evaluate(
         e_g_eps = tuple((a.to(e.dtype) * e).sum(0) for a, e in zip(g, eps, strict=True))
         return e_g, e_g_eps, losses
 
+    # torch.compile keeps its graphs, of which it allows few, with the code object: each model gets one of its own.
+    evaluate.__code__ = evaluate.__code__.replace()
     return evaluate

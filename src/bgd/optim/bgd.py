@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
@@ -25,6 +24,7 @@ from bgd.optim.arguments import (
     posterior_dtype,
     resolve_std,
 )
+from bgd.optim.compiling import CompiledOrEager
 from bgd.optim.health import REMEDY, CollapseWatch, Health, examine
 from bgd.optim.norms import RunningStatistics, find_models
 
@@ -161,6 +161,9 @@ class BGD(Optimizer):
         self._inside_sampled = False
         self._watch = CollapseWatch()
         self._running_statistics: RunningStatistics | None = None
+        # Noise and sums are written into the same memory at every step: fresh memory costs more than the writing.
+        self._buffers: dict[tuple[int, ...], Tensor] = {}
+        self._sums: list[list[Tensor]] = []
 
     @property
     def _statistics(self) -> RunningStatistics:
@@ -226,28 +229,34 @@ class BGD(Optimizer):
     def _key(self, stream: int, *coordinates: int) -> int:
         return noises.fold(self.seed, stream, *coordinates)
 
-    def _training_noise(self, params: list[Tensor], samples: Sequence[int], compiled: bool = False) -> list[Tensor]:
-        """Noise of the given samples of this step, stacked: one tensor (len(samples), *p.shape) per parameter."""
+    def _training_noise(self, params: list[Tensor], samples: Sequence[int]) -> list[Tensor]:
+        """Noise of the given samples of this step, stacked: one tensor (len(samples), *p.shape) per parameter.
+
+        It is good until the next call, which uses the same memory.
+        """
         if not self.antithetic:
-            return self._noise(params, [self._key(_TRAINING, self.steps, k) for k in samples], compiled)
+            return self._noise(params, [self._key(_TRAINING, self.steps, k) for k in samples])
         pairs = sorted({k // 2 for k in samples})
-        eps = self._noise(params, [self._key(_TRAINING, self.steps, pair) for pair in pairs], compiled)
+        eps = self._noise(params, [self._key(_TRAINING, self.steps, pair) for pair in pairs])
         rows = [pairs.index(k // 2) for k in samples]
         signs = [1.0 - 2.0 * (k % 2) for k in samples]
         if rows == [0]:
             return eps if signs[0] > 0 else [e.neg_() for e in eps]
         return [e[rows] * e.new_tensor(signs).view(-1, *[1] * (e.dim() - 1)) for e in eps]
 
-    def _noise(self, params: list[Tensor], keys: Sequence[int], compiled: bool = False) -> list[Tensor]:
+    def _noise(self, params: list[Tensor], keys: Sequence[int]) -> list[Tensor]:
         eps: dict[Tensor, Tensor] = {}
         buckets: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
         for p in params:
             buckets.setdefault((p.device, self.state[p]["mean"].dtype), []).append(p)
         for number, ((device, dtype), members) in enumerate(buckets.items()):
             sizes = [p.numel() for p in members]
-            bucket_keys = [noises.fold(key, number) for key in keys] if number else keys
-            flat = noises.normal(self.noise, bucket_keys, sum(sizes), dtype, device, compiled)
-            for p, part in zip(members, torch.split(flat, sizes, dim=1), strict=True):
+            shape = (len(keys), noises.padded(sum(sizes)))
+            flat = self._buffers.get((number, *shape))
+            if flat is None or flat.device != device or flat.dtype != dtype:
+                flat = self._buffers[number, *shape] = torch.empty(shape, dtype=dtype, device=device)
+            noises.normal(self.noise, [noises.fold(key, number) for key in keys] if number else keys, flat)
+            for p, part in zip(members, torch.split(flat[:, : sum(sizes)], sizes, dim=1), strict=True):
                 eps[p] = part.view(len(keys), *p.shape)
         return [eps[p] for p in params]
 
@@ -335,8 +344,7 @@ class BGD(Optimizer):
         pending = self._pending
         if pending is None:
             pending = self._begin()
-            pending.e_g = [torch.zeros_like(self.state[p]["std"]) for p in pending.params]
-            pending.e_g_eps = [torch.zeros_like(e) for e in pending.e_g]
+            pending.e_g, pending.e_g_eps = self._zeros(pending.params)
             pending.untouched = set(pending.params)
         elif pending.eps is not None:
             raise RuntimeError("draw() twice: call accumulate() after backward(), or discard()")
@@ -344,6 +352,16 @@ class BGD(Optimizer):
         pending.eps = [e[0] for e in self._training_noise(pending.params, [self._sample_index(pending.count)])]
         self._write(pending.params, pending.eps)
         self.zero_grad()
+
+    def _zeros(self, params: list[Tensor]) -> list[list[Tensor]]:
+        stds = [self.state[p]["std"] for p in params]
+        if [(s.shape, s.dtype, s.device) for s in stds] != [
+            (s.shape, s.dtype, s.device) for s in (self._sums[0] if self._sums else [])
+        ]:
+            self._sums = [[torch.empty_like(s) for s in stds] for _ in range(2)]
+        for sums in self._sums:
+            torch._foreach_zero_(sums)
+        return self._sums
 
     def _begin(self) -> _Pending:
         params = self._active()
@@ -432,7 +450,7 @@ class BGD(Optimizer):
         lrs = [group["lr"] for _, group, _ in rows]
         if compiled:  # as tensors, so that a scheduler's new value is no reason to compile anew
             lrs = [torch.as_tensor(lr, device=p.device) for lr, (p, _, _) in zip(lrs, rows, strict=True)]
-        moved: Iterator[tuple[Tensor, Tensor]] = (_move_compiled() if compiled else _move)(
+        arguments = (
             [mean for mean, _ in priors],
             [std for _, std in priors],
             [pending.e_g[i] for _, _, i in rows],
@@ -440,17 +458,17 @@ class BGD(Optimizer):
             lrs,
             [(group["std_min"], self._std_max(p, group)) for p, group, _ in rows],
         )
+        moved = iter(_move_at_once(*arguments)) if compiled else _move(*arguments)
         change = 0.0
         for state, (_, prior_std) in zip(states, priors, strict=True):
-            mean, std = next(moved)
-            if prior is not None:
-                mean = torch.lerp(state["mean"], mean, self.implicit_damping)
-                std = torch.lerp(state["std"], std, self.implicit_damping)
-                jump = torch.maximum((mean - state["mean"]).abs(), (std - state["std"]).abs()) / prior_std
-                change = max(change, float(jump.amax()) if jump.numel() else 0.0)
-            state["mean"].copy_(mean)
-            state["std"].copy_(std)
-            del mean, std  # before the next ones are made: zip over them would keep them too
+            for key in ("mean", "std"):
+                new = next(moved)
+                if prior is not None:
+                    new = torch.lerp(state[key], new, self.implicit_damping)
+                    jump = (new - state[key]).abs() / prior_std
+                    change = max(change, float(jump.amax()) if jump.numel() else 0.0)
+                state[key].copy_(new)
+                del new  # before the next one is made
         return change
 
     def _end_step(self) -> Tensor | None:
@@ -690,16 +708,14 @@ def _move(
     e_g_eps: list[Tensor],
     lrs: Sequence[float | Tensor],
     bounds: list[tuple[float | Tensor | None, float | Tensor | None]],
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """The rules on many tensors, one at a time: what is made for one can be freed before the next."""
+) -> Iterator[Tensor]:
+    """The rules on many tensors: mean, std, mean, std, ... Each can be used and freed before the next is made."""
     for mean, std, g, g_eps, lr, (low, high) in zip(means, stds, e_g, e_g_eps, lrs, bounds, strict=True):
-        yield rules.update_mean(mean, std, g, lr), rules.update_std(std, g_eps, low, high)
+        yield rules.update_mean(mean, std, g, lr)
+        yield rules.update_std(std, g_eps, low, high)
 
 
-@cache
-def _move_compiled() -> Callable[..., Iterator[tuple[Tensor, Tensor]]]:
-    at_once = torch.compile(lambda *args: list(_move(*args)))
-    return lambda *args: iter(at_once(*args))
+_move_at_once = CompiledOrEager(lambda *args: list(_move(*args)))
 
 
 def _averages_gradients(models: Iterable[nn.Module]) -> bool:

@@ -7,21 +7,22 @@ vanish, and nothing can be learned any more. Neither shows in the loss of a sing
 
 from __future__ import annotations
 
-import os
-import sys
 import warnings
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-import bgd
+from bgd.optim.compiling import users_level
 
 EXPLODED = 1e3
 """A std this many times its initial value has exploded: healthy runs stay below 20."""
 VANISHED = 1e-3
 """A std below this fraction of its initial value carries no uncertainty."""
 NEARLY_ALL = 0.99
+PATIENCE = 5
+"""Dead gradients must be seen so often in a row: one batch alone may have none, as a batch of one label under the
+labels trick."""
 
 REMEDY = 'Pass std_max="init" to BGD (a cap at each weight\'s initial std), a smaller std_init, or more mc_samples.'
 
@@ -38,17 +39,32 @@ class Health(NamedTuple):
     dead: float
 
     @property
+    def has_exploded(self) -> bool:
+        """Whether a std has grown beyond all bounds (or is NaN)."""
+        return not self.largest <= EXPLODED
+
+    @property
+    def has_vanished(self) -> bool:
+        """Whether nearly all stds are as good as 0."""
+        return self.vanished >= NEARLY_ALL
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether nearly all weights have a gradient of exactly 0."""
+        return self.dead >= NEARLY_ALL
+
+    @property
     def complaint(self) -> str | None:
         """What is wrong, as a sentence, or None.
 
         >>> Health(largest=1.5, vanished=0.0, dead=0.1).complaint is None
         True
         """
-        if not self.largest <= EXPLODED:
+        if self.has_exploded:
             return f"The std of some weights has exploded to {self.largest:.2g} times its initial value."
-        if self.vanished >= NEARLY_ALL:
+        if self.has_vanished:
             return f"The std of {self.vanished:.1%} of the weights has vanished: nothing more can be learned."
-        if self.dead >= NEARLY_ALL:
+        if self.is_dead:
             return f"{self.dead:.1%} of the weights have a gradient of exactly 0: the sampled networks are dead."
         return None
 
@@ -64,8 +80,8 @@ def examine(stds: list[Tensor], initial: list[float], e_g: list[Tensor]) -> Heal
     for std, scale, g in zip(stds, initial, e_g, strict=True):
         if std.numel():
             largest = max(largest, float(std.amax()) / scale)
-            vanished += int((std < VANISHED * scale).sum())
-            dead += int((g == 0).sum())
+            vanished += int(torch.count_nonzero(std < VANISHED * scale))
+            dead += g.numel() - int(torch.count_nonzero(g))
             size += std.numel()
     return Health(largest, vanished / max(size, 1), dead / max(size, 1))
 
@@ -75,6 +91,7 @@ class CollapseWatch:
 
     def __init__(self) -> None:
         self.warned = False
+        self._dead_looks = 0
 
     def due(self, step: int) -> bool:
         """Whether this step is to be looked at.
@@ -86,23 +103,11 @@ class CollapseWatch:
 
     def look(self, health: Health, step: int) -> None:
         """Warn, once, where something is wrong."""
-        if health.complaint is not None:
+        self._dead_looks = self._dead_looks + 1 if health.is_dead else 0
+        if health.has_exploded or health.has_vanished or self._dead_looks >= PATIENCE:
             self.warned = True
             warnings.warn(
                 f"BGD's posterior has collapsed by step {step}. {health.complaint} {REMEDY}",
                 CollapseWarning,
                 stacklevel=users_level(),
             )
-
-
-def users_level() -> int:
-    """The stack level of the nearest frame that is neither ours nor torch's: where a warning should point.
-
-    >>> users_level() >= 1
-    True
-    """
-    ours = tuple(os.path.dirname(os.path.abspath(module.__file__ or "")) for module in (bgd, torch))
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
-        frame, level = frame.f_back, level + 1
-    return level

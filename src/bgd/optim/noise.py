@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Literal, get_args
@@ -23,15 +23,19 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from bgd.optim.compiling import CompiledOrEager
+
 NoiseKind = Literal["torch", "hash"]
 KINDS: tuple[NoiseKind, ...] = get_args(NoiseKind)
 
 CHUNK = 1 << 16
 """Elements that one seed of the ``"torch"`` kind covers on a CPU."""
 
-LANES = 64
-"""Pairs of the ``"hash"`` kind come in multiples of this: with ragged ends the kernel that torch 2.13 compiles writes
-past its output."""
+WORTH_A_POOL = 8
+"""Fewer chunks than this are drawn by the calling thread: waking others takes as long."""
+
+ALIGNMENT = 128
+"""Rows come in multiples of this. With ragged ends the ``"hash"`` kernel that torch 2.13 compiles writes past them."""
 
 _MASK64 = (1 << 64) - 1
 
@@ -50,37 +54,37 @@ def fold(*words: int) -> int:
     return key
 
 
-def normal(
-    kind: NoiseKind,
-    keys: Sequence[int],
-    size: int,
-    dtype: torch.dtype,
-    device: torch.device,
-    compiled: bool = False,
-) -> Tensor:
-    """Independent N(0, 1) draws, one row of ``size`` numbers per key.
+def padded(size: int) -> int:
+    """The length of a row that holds ``size`` numbers.
 
-    A row depends on its key alone: the rows of one call equal those of several.
+    >>> padded(1), padded(128), padded(129)
+    (128, 128, 256)
+    """
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
-    >>> both = normal("torch", [fold(7, 0), fold(7, 1)], 5, torch.float32, torch.device("cpu"))
-    >>> one = normal("torch", [fold(7, 1)], 5, torch.float32, torch.device("cpu"))
-    >>> both.shape, bool((both[1] == one[0]).all())
-    (torch.Size([2, 5]), True)
+
+def normal(kind: NoiseKind, keys: Sequence[int], out: Tensor) -> Tensor:
+    """Fill ``out`` with independent N(0, 1) draws, one row per key, of a length that :func:`padded` gives.
+
+    A row depends on its key and its length alone: the rows of one call equal those of several.
+
+    >>> both = normal("torch", [fold(7, 0), fold(7, 1)], torch.empty(2, padded(5)))
+    >>> one = normal("torch", [fold(7, 1)], torch.empty(1, padded(5)))
+    >>> torch.equal(both[1], one[0])
+    True
     """
     if kind == "hash":
         words = [[_int32(key), _int32(key >> 32)] for key in keys]
-        halves = _hash_normal_compiled() if compiled else _hash_normal
-        pairs: Tensor = halves(torch.tensor(words, dtype=torch.int32, device=device), -(-size // (2 * LANES)) * LANES)
-        return pairs[:, :size].to(dtype)
-    out = torch.empty(len(keys), size, dtype=dtype, device=device)
-    chunk = CHUNK if device.type == "cpu" else max(size, 1)
+        hashed(out, torch.tensor(words, dtype=torch.int32, device=out.device))
+        return out
+    chunk = CHUNK if out.device.type == "cpu" else max(out.shape[1], 1)
     jobs = [
         (out[row, start : start + chunk], fold(key, start // chunk))
         for row, key in enumerate(keys)
-        for start in range(0, size, chunk)
+        for start in range(0, out.shape[1], chunk)
     ]
-    threads = min(torch.get_num_threads(), len(jobs)) if device.type == "cpu" else 1
-    if threads > 1:
+    threads = torch.get_num_threads() if out.device.type == "cpu" else 1
+    if threads > 1 and len(jobs) >= WORTH_A_POOL:
         list(_pool(os.getpid(), threads).map(_fill, jobs))
     else:
         for job in jobs:
@@ -111,18 +115,19 @@ def _scramble(h: Tensor) -> Tensor:
     return h ^ (h >> 16 & 0xFFFF)
 
 
-def _hash_normal(keys: Tensor, pairs: int) -> Tensor:
-    """Box-Muller on a hashed counter: sqrt(-2 log u) cos(2 pi v) in the first half, ... sin(2 pi v) in the second."""
-    counter = torch.arange(pairs, dtype=torch.int32, device=keys.device)
+def _hash_normal(out: Tensor, keys: Tensor) -> None:
+    """Box-Muller on a hashed counter: sqrt(-2 log u) cos(2 pi v) in the first half of a row, ... sin(2 pi v) behind."""
+    pairs = out.shape[1] // 2
+    counter = torch.arange(pairs, dtype=torch.int32, device=out.device)
     a = _scramble(_scramble(counter * _int32(0x9E3779B9) + keys[:, :1]) ^ keys[:, 1:])
     b = _scramble(a + _int32(0x85EBCA6B))
     # 24 bits are what float32 holds exactly; half a step keeps u away from 0.
     u = (a >> 8 & 0xFFFFFF).to(torch.float32) * 2.0**-24 + 2.0**-25
     angle = (b >> 8).to(torch.float32) * (2.0**-24 * 2 * math.pi)
     radius = torch.sqrt(-2 * torch.log(u))
-    return torch.cat([radius * torch.cos(angle), radius * torch.sin(angle)], dim=1)
+    out[:, :pairs] = radius * torch.cos(angle)
+    out[:, pairs:] = radius * torch.sin(angle)
 
 
-@cache
-def _hash_normal_compiled() -> Callable[[Tensor, int], Tensor]:
-    return torch.compile(_hash_normal)
+hashed = CompiledOrEager(_hash_normal)
+"""The ``"hash"`` kind's kernel."""

@@ -1,0 +1,216 @@
+"""What a BGD step costs, in units of an SGD step of the same network on the same batch.
+
+Every number is a ratio of medians: all columns of a row run in one process, in turns, so that a busy machine slows
+them alike. Run with ``make bench``; ``--help`` lists the settings.
+
+Columns:
+    plain     Algorithm 1 written down plainly: torch.randn, a loop over the samples, the textbook formulae.
+    loop      ``BGD.step(closure)``, with ``noise="torch"`` and ``noise="hash"``.
+    eager     ``BGD.batched(..., compile=False)``: all samples in one pass through vmap.
+    batched   ``BGD.batched(...)``, compiled, with ``noise="torch"`` and ``noise="hash"``.
+    IVON      the optimizer of ivon-opt with the same number of samples (if it is installed).
+    noise     drawing the step's noise alone, compiled hash.
+    floor     the matrix products alone: no noise, no sampling, no activation functions, no update.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, nn
+
+from bgd import BGD
+from bgd.optim import noise
+
+BATCH = 128
+Step = Callable[[], object]
+
+
+def mlp(width: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(1024, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10))
+
+
+def lenet() -> nn.Module:
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 32, 32)),
+        nn.Conv2d(1, 20, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(20, 50, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(50 * 25, 500),
+        nn.ReLU(),
+        nn.Linear(500, 10),
+    )
+
+
+class Plain:
+    """Algorithm 1 as one would first write it."""
+
+    def __init__(self, model: nn.Module, std_init: float, mc_samples: int) -> None:
+        self.params = list(model.parameters())
+        self.mean = [p.detach().clone() for p in self.params]
+        self.std = [torch.full_like(p, std_init) for p in self.params]
+        self.mc_samples = mc_samples
+
+    def step(self, closure: Callable[[], Tensor]) -> None:
+        """One pass through the algorithm's loop."""
+        e_g = [torch.zeros_like(m) for m in self.mean]
+        e_g_eps = [torch.zeros_like(m) for m in self.mean]
+        for _ in range(self.mc_samples):
+            eps = [torch.randn_like(m) for m in self.mean]
+            with torch.no_grad():
+                for p, m, s, e in zip(self.params, self.mean, self.std, eps, strict=True):
+                    p.copy_(m + e * s)
+                    p.grad = None
+            closure()
+            for i, p in enumerate(self.params):
+                assert p.grad is not None
+                e_g[i] += p.grad / self.mc_samples
+                e_g_eps[i] += p.grad * eps[i] / self.mc_samples
+        with torch.no_grad():
+            for i, p in enumerate(self.params):
+                s = self.std[i]
+                self.mean[i] = self.mean[i] - s**2 * e_g[i]
+                self.std[i] = s * torch.sqrt(1 + (0.5 * s * e_g_eps[i]) ** 2) - 0.5 * s**2 * e_g_eps[i]
+                p.copy_(self.mean[i])
+
+
+def matrix_products(width: int, mc_samples: int) -> Step:
+    """All products of K forward and backward passes of the MLP, and nothing else."""
+    sizes = [(1024, width), (width, width), (width, 10)]
+    weights = [torch.randn(mc_samples, out, inp) for inp, out in sizes]
+    inputs = [torch.randn(BATCH, 1024).expand(mc_samples, BATCH, 1024)]
+    inputs += [torch.randn(mc_samples, BATCH, out) for _, out in sizes[:-1]]
+    deltas = [torch.randn(mc_samples, BATCH, out) for _, out in sizes]
+
+    def products() -> None:
+        for x, w in zip(inputs, weights, strict=True):
+            torch.bmm(x, w.transpose(1, 2))
+        for d, w in list(zip(deltas, weights, strict=True))[1:]:
+            torch.bmm(d, w)
+        for d, x in zip(deltas, inputs, strict=True):
+            torch.bmm(d.transpose(1, 2), x)
+
+    return products
+
+
+def columns(make: Callable[[], nn.Module], width: int | None, mc_samples: int) -> dict[str, Step]:
+    """A function per column, each with a model of its own."""
+    x, y = torch.randn(BATCH, 1024), torch.randint(10, (BATCH,))
+
+    def closure_of(model: nn.Module) -> Callable[[], Tensor]:
+        def closure() -> Tensor:
+            loss = F.cross_entropy(model(x), y, reduction="sum")
+            loss.backward()
+            return loss
+
+        return closure
+
+    def objective(net: Callable[[Tensor], Tensor], x: Tensor, y: Tensor) -> Tensor:
+        return F.cross_entropy(net(x), y, reduction="sum")
+
+    model = make()
+    sgd, sgd_closure = torch.optim.SGD(model.parameters(), 1e-6), closure_of(model)
+
+    def sgd_step() -> None:
+        sgd.zero_grad()
+        sgd_closure()
+        sgd.step()
+
+    steps: dict[str, Step] = {"SGD": sgd_step}
+    model = make()
+    plain, plain_closure = Plain(model, 0.01, mc_samples), closure_of(model)
+    steps["plain"] = lambda: plain.step(plain_closure)
+    for kind in noise.KINDS:
+        model = make()
+        loop, loop_closure = BGD(model.parameters(), 0.01, mc_samples, noise=kind), closure_of(model)
+        steps[f"loop, {kind}"] = lambda loop=loop, closure=loop_closure: loop.step(closure)
+    for name, kind, compiled in (
+        ("eager", "torch", False),
+        ("batched, torch", "torch", True),
+        ("batched, hash", "hash", True),
+    ):
+        model = make()
+        batched = BGD(model.parameters(), 0.01, mc_samples, noise=kind).batched(model, objective, compile=compiled)
+        steps[name] = lambda step=batched: step(x, y)
+    try:
+        import ivon
+    except ImportError:
+        pass
+    else:
+        model = make()
+        other, other_closure = ivon.IVON(model.parameters(), 1e-6, ess=60_000, mc_samples=mc_samples), closure_of(model)
+
+        def ivon_step() -> None:
+            for _ in range(mc_samples):
+                with other.sampled_params(train=True):
+                    other.zero_grad()
+                    other_closure()
+            other.step()
+
+        steps["IVON"] = ivon_step
+    size = sum(p.numel() for p in model.parameters())
+    keys = [noise.fold(0, k) for k in range(mc_samples)]
+    out = torch.empty(mc_samples, noise.padded(size))
+    steps["noise"] = lambda: noise.normal("hash", keys, out)
+    if width is not None:
+        steps["floor"] = matrix_products(width, mc_samples)
+    return steps
+
+
+def medians(steps: dict[str, Step], rounds: int) -> dict[str, float]:
+    """Median seconds of each column, taking turns."""
+    for step in steps.values():
+        step()
+        step()
+    seconds: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(rounds):
+        for name, step in steps.items():
+            start = time.perf_counter()
+            step()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--widths", type=int, nargs="*", default=[200, 400, 1000])
+    parser.add_argument("--samples", type=int, nargs="*", default=[2, 4, 10])
+    parser.add_argument("--no-lenet", action="store_true")
+    parser.add_argument("--rounds", type=int, default=30)
+    arguments = parser.parse_args()
+    nets: list[tuple[str, Callable[[], nn.Module], int | None]] = [
+        (f"MLP 1024-{w}-{w}-10", lambda w=w: mlp(w), w) for w in arguments.widths
+    ]
+    if not arguments.no_lenet:
+        nets.append(("LeNet 20-50-500", lenet, None))
+    table = Table(title=f"One step, batch {BATCH}, in SGD steps ({torch.get_num_threads()} threads)")
+    names: list[str] = []
+    console = Console(width=150)
+    for net, make, width in nets:
+        for mc_samples in arguments.samples:
+            torch.compiler.reset()
+            rounds = arguments.rounds if width is None or width < 1000 else max(arguments.rounds // 3, 5)
+            found = medians(columns(make, width, mc_samples), rounds)
+            if not names:
+                names = [name for name in found if name != "SGD"]
+                for heading in ("network", "K", "SGD, ms", *names):
+                    table.add_column(heading, justify="left" if heading == "network" else "right")
+            row = [f"{found[name] / found['SGD']:.2f}" if name in found else "-" for name in names]
+            table.add_row(net, str(mc_samples), f"{found['SGD'] * 1e3:.2f}", *row)
+            console.print(f"{net}, K = {mc_samples}: done", style="dim", highlight=False)
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
