@@ -6,12 +6,14 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+import torch
 from browser import MISSING, Browser
 from made_runs import make_config, make_result
 from PIL import Image, ImageChops
+from torch.nn import functional as F
 
 from bgd.report.comparison import Unfinished, compare
-from bgd.report.page import Section, page
+from bgd.report.page import SNIPPET, Section, page
 from bgd.report.plots import plots
 
 NASTY = '<script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">" onmouseover="window.hacked = 1'
@@ -86,7 +88,7 @@ def test_is_accessible(html):
         len(pictures) == sum(tag == "figure" for tag, _ in tags.found) == sum(t == "figcaption" for t, _ in tags.found)
     )
     assert all(len(attributes["aria-label"]) > 30 for attributes in pictures)
-    assert [tag for tag, _ in tags.found if tag in ("h1", "h2")] == ["h1", "h2", "h2"]
+    assert [tag for tag, _ in tags.found if tag in ("h1", "h2")] == ["h1", "h2", "h2", "h2"]
 
 
 def test_says_what_is_missing(html):
@@ -100,6 +102,17 @@ def test_is_the_same_every_time():
     made = compare([make_result("BGD", 0.9), make_result("SGD", 0.8)])
     one, two = (page([Section(made, plots(made))], "bgd report runs") for _ in range(2))
     assert one == two
+
+
+def test_the_snippet_runs():
+    """What the page invites its readers to do, word for word."""
+    torch.manual_seed(0)
+    x = torch.randn(64, 4)
+    y = (x[:, 0] > 0).long()
+    model = torch.nn.Linear(4, 2)
+    before = F.cross_entropy(model(x), y).item()
+    exec(SNIPPET, {"model": model, "stream": [(x, y)] * 30, "F": F})
+    assert F.cross_entropy(model(x), y).item() < 0.8 * before
 
 
 def test_without_results():

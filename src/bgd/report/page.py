@@ -18,6 +18,23 @@ from bgd.report.plots import Plot
 from bgd.report.statistics import Verdict
 from bgd.report.style import css_colours, inline_svg
 
+SNIPPET = """\
+from bgd import BGD
+
+optimizer = BGD(model.parameters(), std_init=0.02, std_max="init")
+
+for x, y in stream:          # no task ids, no boundaries
+    def closure():
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y, reduction="sum")
+        loss.backward()
+        return loss
+    optimizer.step(closure)
+
+model(x)                     # the weights are now the posterior mean
+"""
+"""What a reader of the page can do next; the tests run it."""
+
 
 @dataclass(frozen=True)
 class Section:
@@ -56,6 +73,7 @@ def page(sections: Sequence[Section], command: str, title: str | None = None) ->
         light=css_colours(dark=False),
         dark=css_colours(dark=True),
         version=__version__,
+        snippet=SNIPPET,
         command=command,
         downloads={
             "summary.csv": _data_link("text/csv", data.to_csv(data.summary_records(comparisons))),
