@@ -1,0 +1,69 @@
+"""What the README shows, run as it stands."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from typer.testing import CliRunner
+
+import bgd
+from bgd.cli import app
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_changed_training_loop_runs_and_so_does_what_follows() -> None:
+    (diff,) = blocks("diff")
+    changed = "\n".join(line[1:] for line in diff.splitlines() if not line.startswith("-"))
+    removed = [line for line in diff.splitlines() if line.startswith("-")]
+    assert len(removed) <= 3, "it promises three lines"
+    stream = [(torch.randn(8, 4), torch.randint(3, (8,))) for _ in range(3)]
+    names = {"torch": torch, "F": F, "stream": stream, "Net": lambda: nn.Linear(4, 3), "bgd": bgd}
+    exec(changed, names)
+    (after,) = (b for b in blocks("python"))
+    x, y = stream[0]
+    names |= {"x": x, "y": y, "logits": torch.randn(8, 3)}
+    exec(after, names)
+    assert names["optimizer"].steps == 4  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "command", sorted({line.split()[1] for b in blocks("sh") for line in b.splitlines() if line.startswith("bgd ")})
+)
+def test_the_commands_exist(command: str) -> None:
+    assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
+
+
+def test_the_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"^make (\w+)", "\n".join(blocks("sh")), re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+def test_linked_files_exist() -> None:
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_the_example_draws_its_picture_and_tells_the_truth(tmp_path: Path) -> None:
+    picture = tmp_path / "two_tasks.png"
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "two_tasks.py"), "--out", str(picture), "--steps", "300"],
+        capture_output=True,
+        text=True,
+        env={"OMP_NUM_THREADS": "1", "PATH": "", "MPLCONFIGDIR": str(tmp_path)},
+        check=True,
+    )
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    kept = {line.split()[0]: float(line.split()[2].rstrip("%")) for line in done.stdout.splitlines()[1:3]}
+    assert kept["BGD"] > kept["SGD"] + 15
