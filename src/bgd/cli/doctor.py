@@ -21,7 +21,7 @@ from bgd._version import __version__
 from bgd.cli.execute import cores
 from bgd.data import sources
 from bgd.data.types import DataError
-from bgd.optim.batched import can_compile
+from bgd.optim.compiling import can_compile
 from bgd.runs.environment import commit, results_folder
 
 EXTRAS = {

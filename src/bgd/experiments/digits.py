@@ -26,7 +26,7 @@ EXPERIMENT = Experiment(
         CONTINUOUS: Setup(
             scenario="continuous task-agnostic",
             tasks=TasksConfig(cut="permute", count=5, seed=2019),
-            stream=StreamConfig(kind="continuous", iterations=4000, batch_size=32),
+            stream=StreamConfig(kind="continuous", iterations=3000, batch_size=32),
         ),
         WITHOUT: SPLIT.model_copy(update={"loss_over": "all"}),
         WITH: SPLIT.model_copy(update={"loss_over": "batch"}),
@@ -34,7 +34,7 @@ EXPERIMENT = Experiment(
     methods={
         "BGD": Row(
             method="bgd",
-            settings={"std_init": 0.06, "mc_samples": 10},
+            settings={"std_init": 0.2, "std_max": "init", "mc_samples": 10},
             columns={WITHOUT: Cell(settings={"std_init": 0.03}), WITH: Cell(settings={"std_init": 0.03})},
         ),
         "SGD": Row(method="sgd", settings={"lr": 0.05}),
@@ -64,5 +64,8 @@ EXPERIMENT = Experiment(
         "quick": Preset(about="about a minute on two cores: the demo", seeds=(2019, 2020)),
         "paper": Preset(about="three seeds (this demo is not in the paper)"),
     },
-    notes=("Settings were chosen once, by a coarse look at a few values for each method.",),
+    notes=(
+        "Settings come from a coarse look at three or four values for each method, at one seed. In the first column "
+        "SGD, Adam and Online EWC hardly depend on theirs (73 to 76 %).",
+    ),
 )

@@ -116,7 +116,7 @@ class Processes:
 
     def __call__(self, jobs: Sequence[Job], progress: Progress) -> Iterator[Outcome]:
         """Do the jobs."""
-        context = _context(jobs)
+        context = _context()
         waiting, working = list(jobs), dict[Connection, _Worker]()
         with wishes(patient=True) as wish:
             try:
@@ -187,11 +187,11 @@ def _work(job: Job, connection: Connection) -> None:
     connection.close()
 
 
-def _context(jobs: Sequence[Job]) -> Any:
+def _context() -> Any:
     if sys.platform == "win32":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    # imported once by the server rather than by every process
-    embedded = ["sklearn.datasets"] if any(job.config.setup.data.name == "digits" for job in jobs) else []
-    context.set_forkserver_preload(["__main__", "bgd.runs.executors", *embedded])
+    # what this process has imported already, the server imports once, rather than every worker anew
+    ours = [name for name in sys.modules if name.partition(".")[0] == "bgd" or name == "sklearn.datasets"]
+    context.set_forkserver_preload(ours)
     return context
