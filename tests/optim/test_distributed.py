@@ -47,82 +47,75 @@ def part_of(problem: Problem, rank: int, equal: bool = False) -> tuple[torch.Ten
     return problem.x[rows], problem.y[rows]
 
 
-def worker(rank: int, folder: str, mode: str) -> None:
+MODES = ("samples", "samples-odd", "samples-batched", "batch", "batch-mean", "batch-wrapped", "trap", "plain")
+
+
+def worker(rank: int, folder: str) -> None:
+    """One rank: every way of sharing the work in turn, each result (or refusal) in a file."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=2)
-    torch.manual_seed(1 + rank)  # ranks that disagree about the weights and the seed: rank 0 decides
-    problem = Problem()
-    params = problem.model.parameters()
-    model: nn.Module = problem.model
-    x, y = problem.x, problem.y
-    common: dict[str, Any] = {"std_init": 0.1, "seed": 3 + rank}
-    reduction, size = "sum", None
-    try:
-        if mode == "samples":
-            optimizer: BGD = DistributedBGD(params, split="samples", **common)
-        elif mode == "samples-odd":
-            optimizer = DistributedBGD(params, split="samples", mc_samples=5, **common)
-        elif mode == "samples-batched":
-            optimizer = DistributedBGD(params, split="samples", **common)
-        elif mode == "batch":
-            optimizer = DistributedBGD(params, split="batch", **common)
-            x, y = part_of(problem, rank)
-        elif mode == "batch-mean":
-            optimizer = DistributedBGD(params, split="batch", reduction="mean", **common)
-            x, y = part_of(problem, rank)
-            reduction, size = "mean", len(x)
-        elif mode == "batch-wrapped":
-            optimizer = DistributedBGD(params, split="batch", **common)
-            x, y = part_of(problem, rank, equal=True)
-            model = DistributedDataParallel(problem.model)
-        elif mode == "trap":  # the wrapper averages gradients over ranks with different noise
-            model = DistributedDataParallel(problem.model)
-            optimizer = DistributedBGD(params, split="samples", **common)
-        elif mode == "plain":
-            model = DistributedDataParallel(problem.model)
-            optimizer = BGD(params, **common)
-        else:
-            raise AssertionError(mode)
-        if mode == "samples-batched":
-            step = optimizer.batched(
-                model, lambda net, x, y: F.cross_entropy(net(x), y, reduction="sum"), compile=False
-            )
-            for _ in range(STEPS):
-                loss = step(x, y)
-        else:
-            for _ in range(STEPS):
-                loss = optimizer.step(closure_of(model, x, y, reduction), batch_size=size)
-        torch.save([*posterior(optimizer), *problem.weights(), loss], f"{folder}/{rank}.pt")
-    except RuntimeError as error:
-        Path(f"{folder}/{rank}.txt").write_text(str(error))
-    dist.barrier()
+    for mode in MODES:
+        torch.manual_seed(1 + rank)  # ranks that disagree about the weights and the seed: rank 0 decides
+        try:
+            torch.save(run_mode(mode, rank), f"{folder}/{mode}-{rank}.pt")
+        except RuntimeError as error:
+            Path(f"{folder}/{mode}-{rank}.txt").write_text(str(error))
+        dist.barrier()
     dist.destroy_process_group()
 
 
-def run(folder: Path, mode: str) -> list[Any]:
-    mp.spawn(worker, (str(folder), mode), nprocs=2)
-    errors = [(folder / f"{rank}.txt") for rank in range(2)]
-    if errors[0].exists():
-        return [e.read_text() for e in errors]
-    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+def run_mode(mode: str, rank: int) -> list[torch.Tensor]:
+    problem = Problem()
+    model: nn.Module = problem.model
+    x, y = problem.x, problem.y
+    settings: dict[str, Any] = {"std_init": 0.1, "seed": 3 + rank}
+    reduction, size = "sum", None
+    if mode in ("batch-wrapped", "trap", "plain"):
+        model = DistributedDataParallel(problem.model)
+    if mode == "samples-odd":
+        settings["mc_samples"] = 5
+    if mode.startswith("batch"):
+        x, y = part_of(problem, rank, equal=mode == "batch-wrapped")
+    if mode == "batch-mean":
+        settings["reduction"] = reduction = "mean"
+        size = len(x)
+    params = problem.model.parameters()
+    if mode == "plain":
+        optimizer = BGD(params, **settings)
+    else:  # in "trap" the wrapper averages gradients over ranks with different noise
+        optimizer = DistributedBGD(params, split="batch" if mode.startswith("batch") else "samples", **settings)
+    batched = optimizer.batched(model, lambda net, x, y: F.cross_entropy(net(x), y, reduction="sum"), compile=False)
+    for _ in range(STEPS):
+        if mode == "samples-batched":
+            loss = batched(x, y)
+        else:
+            loss = optimizer.step(closure_of(model, x, y, reduction), batch_size=size)
+    return [*posterior(optimizer), *problem.weights(), loss]
 
 
-@pytest.mark.parametrize("mode", ["samples", "samples-odd", "samples-batched", "batch", "batch-mean", "batch-wrapped"])
-def test_two_ranks_equal_one_process(tmp_path: Path, mode: str) -> None:
-    first, second = run(tmp_path, mode)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of two ranks, which are started once for all tests."""
+    path = tmp_path_factory.mktemp("ranks")
+    mp.spawn(worker, (str(path),), nprocs=2)
+    return path
+
+
+@pytest.mark.parametrize("mode", MODES[:6])
+def test_two_ranks_equal_one_process(folder: Path, mode: str) -> None:
+    first, second = (torch.load(folder / f"{mode}-{rank}.pt", weights_only=True) for rank in range(2))
     expected = single(mc_samples=5) if mode == "samples-odd" else single()
     if mode == "batch-mean":
         expected[-1] = expected[-1] / 20
-    if mode == "batch-wrapped":
-        expected[-1] = expected[-1]
     torch.testing.assert_close(first, expected, rtol=1e-10, atol=1e-12)
     assert all(map(torch.equal, first, second))
 
 
 @pytest.mark.parametrize(("mode", "message"), [("trap", 'split="batch"'), ("plain", "DistributedBGD")])
-def test_a_wrapper_that_averages_gradients_is_refused(tmp_path: Path, mode: str, message: str) -> None:
-    for error in run(tmp_path, mode):
+def test_a_wrapper_that_averages_gradients_is_refused(folder: Path, mode: str, message: str) -> None:
+    for rank in range(2):
+        error = (folder / f"{mode}-{rank}.txt").read_text()
         assert "DistributedDataParallel" in error
         assert message in error
 
