@@ -33,10 +33,8 @@ if TYPE_CHECKING:
 
 Params = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
-_TRAINING, _SAMPLED = (
-    0,
-    1,
-)  # separate streams of noise: looking at the posterior does not change how it is learned
+# Separate streams of noise: looking at the posterior does not change how it is learned.
+_TRAINING, _SAMPLED = 0, 1
 
 
 @dataclass
@@ -187,7 +185,8 @@ class BGD(Optimizer):
                 check_std(group, std)
                 self.state[p] = {"mean": p.detach().to(std.dtype, copy=True), "std": std}
         except Exception:
-            self.param_groups.pop()
+            for p in self.param_groups.pop()["params"]:
+                self.state.pop(p, None)
             raise
         scale = float(torch.stack([s.double().mean() for s in stds]).mean())
         if not isinstance(group["std_init"], int | float):
