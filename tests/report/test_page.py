@@ -111,7 +111,7 @@ def test_the_snippet_runs():
     y = (x[:, 0] > 0).long()
     model = torch.nn.Linear(4, 2)
     before = F.cross_entropy(model(x), y).item()
-    exec(SNIPPET, {"model": model, "stream": [(x, y)] * 30, "F": F})
+    exec(SNIPPET, {"model": model, "stream": [(x, y)] * 200, "F": F})
     assert F.cross_entropy(model(x), y).item() < 0.8 * before
 
 

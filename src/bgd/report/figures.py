@@ -57,6 +57,7 @@ def lines(
     xlabel: str,
     ylabel: str = "accuracy, %",
     whole_x: bool = False,
+    among: Sequence[str] | None = None,
 ) -> Figure:
     """Curves with a band of one spread and each label beside the end of its line.
 
@@ -66,6 +67,7 @@ def lines(
         xlabel: of the x axis.
         ylabel: of the y axis.
         whole_x: x counts something (tasks, epochs): ticks at whole numbers only.
+        among: all labels of a report, so that each has the same look in every figure.
 
     >>> lines({"BGD": series([1, 2], [[90, 80]])}, title="t", xlabel="tasks").get_suptitle()
     't'
@@ -74,7 +76,7 @@ def lines(
 
     with style():
         ax = _axes(WIDTH, 3.2)
-        look = looks(list(curves))
+        look = looks(list(dict.fromkeys([*(among or ()), *curves])))
         for label, curve in curves.items():
             kind = look[label]
             few = len(curve.x) <= 24
@@ -107,6 +109,7 @@ def forest(
     *,
     title: str,
     xlabel: str = "accuracy, %",
+    among: Sequence[str] | None = None,
 ) -> Figure:
     """Our mean and spread as a dot with whiskers, the paper's as a band behind it: agreement at a glance.
 
@@ -116,6 +119,7 @@ def forest(
         rows: (label, ours, paper's), from top to bottom; a row may lack either.
         title: of the figure.
         xlabel: of the x axis.
+        among: all labels of a report, so that each has the same look in every figure.
 
     >>> figure = forest([("BGD", Summary(46.2, 2.0, 10), Summary(46.34, 2.36, 10))], title="t")
     >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
@@ -126,7 +130,7 @@ def forest(
 
     with style():
         ax = _axes(WIDTH, 0.95 + 0.27 * max(len(rows), 2))
-        look = looks(list(dict.fromkeys(label for label, _, _ in rows)))
+        look = looks(list(dict.fromkeys([*(among or ()), *(label for label, _, _ in rows)])))
         for y, (label, ours, paper) in enumerate(rows):
             if paper is not None:
                 half = paper.spread or 0.0

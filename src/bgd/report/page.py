@@ -109,6 +109,8 @@ def _section(section: Section, number: int, several: bool) -> dict[str, Any]:
         "warnings": _warnings(comparison),
         "data_notes": list(dict.fromkeys(run.data_note for run in comparison.runs if run.data_note)),
         "large": [_figure(plot, anchor) for plot in section.plots if not plot.small],
+        "small_title": "Accuracy on each task after each stage"
+        + (", posterior stds" if any(p.small and p.name.startswith("stds") for p in section.plots) else ""),
         "small": [_figure(plot, anchor) for plot in section.plots if plot.small],
         "same": same,
         "different": list(different.items()),

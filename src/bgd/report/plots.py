@@ -77,7 +77,7 @@ def _results(comparison: Comparison) -> Iterator[Plot]:
             _list(
                 (e.row, words.value(e.ours) + (f", paper {words.value(e.paper)}" if e.paper else "")) for e in entries
             ),
-            figures.forest([(_short(e.row), e.ours, e.paper) for e in entries], title=title),
+            figures.forest([(_short(e.row), e.ours, e.paper) for e in entries], title=title, among=_labels(comparison)),
         )
 
 
@@ -99,7 +99,7 @@ def _against_columns(comparison: Comparison, x: list[int]) -> Iterator[Plot]:
         title,
         f"Average accuracy over all tasks at the end against {what}; bands are one standard deviation over seeds.",
         _ends(curves),
-        figures.lines(curves, title=title, xlabel=what, whole_x=True),
+        figures.lines(curves, among=_labels(comparison), title=title, xlabel=what, whole_x=True),
     )
 
 
@@ -119,7 +119,7 @@ def _by_task(comparison: Comparison) -> Iterator[Plot]:
                 "Test accuracy averaged over the tasks seen so far, against their number; "
                 "bands are one standard deviation over seeds.",
                 _ends(curves),
-                figures.lines(curves, title=title, xlabel="number of tasks", whole_x=True),
+                figures.lines(curves, among=_labels(comparison), title=title, xlabel="number of tasks", whole_x=True),
             )
 
 
@@ -139,7 +139,7 @@ def _learning_curves(comparison: Comparison) -> Iterator[Plot]:
                 title,
                 "Test accuracy averaged over all tasks, also those still to come, against the number of batches.",
                 _ends(accuracy),
-                figures.lines(accuracy, title=title, xlabel="iteration", whole_x=True),
+                figures.lines(accuracy, among=_labels(comparison), title=title, xlabel="iteration", whole_x=True),
             )
         if loss:
             title = "Training loss over time" + _of(comparison, column)
@@ -148,7 +148,14 @@ def _learning_curves(comparison: Comparison) -> Iterator[Plot]:
                 title,
                 "Mean cross-entropy of the training batches since the point before, before each update.",
                 _ends(loss),
-                figures.lines(loss, title=title, xlabel="iteration", ylabel="training loss", whole_x=True),
+                figures.lines(
+                    loss,
+                    among=_labels(comparison),
+                    title=title,
+                    xlabel="iteration",
+                    ylabel="training loss",
+                    whole_x=True,
+                ),
             )
 
 
@@ -231,6 +238,7 @@ def _stds(comparison: Comparison) -> Iterator[Plot]:
                     std_init=std_init and float(f"{std_init:.4g}"),
                     title=title,
                 ),
+                small=sum(len(run.stds) > 1 for e in comparison.column(column) for run in e.runs[:1]) > 2,
             )
 
 
@@ -285,6 +293,10 @@ def _of(comparison: Comparison, column: str) -> str:
     return f": {column}" if len(comparison.columns) > 1 else ""
 
 
+def _labels(comparison: Comparison) -> list[str]:
+    return [_short(row) for row in comparison.rows]
+
+
 def _slug(comparison: Comparison, column: str) -> str:
     """Part of a file's name; the column's number keeps apart names that look alike."""
     if len(comparison.columns) == 1:
@@ -296,7 +308,7 @@ def _file(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40]
 
 
-def _short(text: str, most: int = 24) -> str:
+def _short(text: str, most: int = 28) -> str:
     """A label that leaves room for the figure."""
     one_line = " ".join(text.split())
     return one_line if len(one_line) <= most else one_line[: most - 1] + "…"
