@@ -21,6 +21,7 @@ from bgd.runs.build import build_data
 from bgd.runs.executors import Executor, Job, Outcome, Processes, here
 from bgd.runs.folder import finished
 from bgd.runs.interrupt import Interrupted
+from bgd.runs.ray_executor import OnRay
 from bgd.runs.run import Options
 from bgd.runs.types import RunError
 
@@ -31,10 +32,17 @@ class Where(StrEnum):
     AUTO = "auto"
     HERE = "here"
     PROCESSES = "processes"
+    RAY = "ray"
 
 
 Jobs = Annotated[
-    int, typer.Option("--jobs", "-j", min=0, help="Runs at a time, each in its own process; 0: one for each core.")
+    int,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=0,
+        help="Runs at a time, each in its own process; 0: one for each core (on Ray, of the cluster).",
+    ),
 ]
 Threads = Annotated[
     int,
@@ -43,7 +51,16 @@ Threads = Annotated[
         help="Threads of torch in each run. Results are the same bits wherever a run takes place, for one number.",
     ),
 ]
-In = Annotated[Where, typer.Option("--executor", help="This process, or local processes.")]
+In = Annotated[Where, typer.Option("--executor", help="This process, local processes, or a Ray cluster.")]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="Of a running Ray cluster, or auto; else RAY_ADDRESS; else Ray is started on this machine. Results must "
+        "be on a file system that all nodes share.",
+        show_default=False,
+    ),
+]
 Keep = Annotated[bool, typer.Option("--keep", help="Keep each run's last checkpoint, with the trained network.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print what came of it as JSON; nothing else on stdout.")]
@@ -59,6 +76,12 @@ class How:
     keep: bool = False
     quiet: bool = False
     as_json: bool = False
+    ray_address: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself."""
+        if self.ray_address and self.executor not in (Where.AUTO, Where.RAY):
+            raise typer.BadParameter(f"--ray-address goes with --executor ray, not {self.executor}")
 
     def options(self) -> Options:
         """Of each run."""
@@ -66,6 +89,8 @@ class How:
 
     def choose(self, runs: int) -> Executor:
         """The executor for so many runs."""
+        if self.executor is Where.RAY or self.ray_address:
+            return OnRay(self.jobs, self.ray_address)
         count = min(self.jobs or max(1, cores() // self.threads), max(runs, 1))
         if self.executor is Where.HERE or (self.executor is Where.AUTO and count == 1):
             return here

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from bgd.cli.execute import How, In, Jobs, Json, Keep, Quiet, Threads, Where, execute
+from bgd.cli.execute import How, In, Jobs, Json, Keep, Quiet, RayAddress, Threads, Where, execute
 from bgd.experiments.comparison import FILE, run_folders
 from bgd.runs.environment import results_folder
 from bgd.runs.executors import Job
@@ -28,6 +28,7 @@ def resume(
     jobs: Jobs = 0,
     threads: Threads = 1,
     executor: In = Where.AUTO,
+    ray_address: RayAddress = None,
     keep: Keep = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -36,7 +37,7 @@ def resume(
 
     A run that was interrupted and resumed ends with the same result, bit for bit, as one that never was.
     """
-    how = How(jobs, threads, executor, keep, quiet, as_json)
+    how = How(jobs, threads, executor, keep, quiet, as_json, ray_address)
     chosen = [folder.expanduser() for folder in folders] if folders else [latest(results_folder())]
     paths = [path for folder in chosen for path in sorted(run_folders(folder))]
     if not paths:

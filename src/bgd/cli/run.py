@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from bgd.cli.execute import How, In, Jobs, Json, Keep, Quiet, Threads, Where, execute
+from bgd.cli.execute import How, In, Jobs, Json, Keep, Quiet, RayAddress, Threads, Where, execute
 from bgd.experiments import EXPERIMENTS, comparison_folder, load, overridden, plan
 from bgd.experiments.comparison import Declaration, declare
 from bgd.experiments.plan import preset_of
@@ -108,6 +108,7 @@ def run(
     jobs: Jobs = 0,
     threads: Threads = 1,
     executor: In = Where.AUTO,
+    ray_address: RayAddress = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Where results go; else BGD_RUNS, else a folder that bgd doctor shows.", show_default=False),
@@ -139,7 +140,7 @@ def run(
     )
     folder = comparison_folder((out or results_folder()).expanduser(), declared, scale, changes)
     command = shlex.join(["bgd", *sys.argv[1:]])
-    how = How(jobs, threads, executor, keep, quiet, as_json)
+    how = How(jobs, threads, executor, keep, quiet, as_json, ray_address)
     folders = declare(
         folder, Declaration(experiment=declared, preset=scale, changes=tuple(changes), command=command), configs
     )

@@ -12,9 +12,9 @@ import importlib
 import logging
 import os
 import signal
+import socket
 import tempfile
 import threading
-import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -85,6 +85,8 @@ class OnRay:
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
         with ExitStack() as stack:
             stack.enter_context(_signals_kept())
+            # news of lost nodes would go to stdout, which is for results
+            stack.enter_context(_replaced("ray._private.worker", "print_to_stdstream", _log))
             if self.address == "local":
                 # short, since sockets have their place in it, and the system limits the length of their names
                 short = "/tmp" if Path("/tmp").is_dir() else None
@@ -92,7 +94,8 @@ class OnRay:
                     tempfile.TemporaryDirectory(prefix="bgd-ray-", dir=short, ignore_cleanup_errors=True)
                 )
                 stack.callback(ray.shutdown)
-                with _loopback_only():
+                # Ray's switch for systems whose firewall asks; one node needs no other address on any system
+                with _replaced("ray._private.ray_constants", "ENABLE_RAY_CLUSTER", False):
                     ray.init(
                         address="local",
                         num_cpus=slots(jobs, self.count),
@@ -104,8 +107,10 @@ class OnRay:
             else:
                 stack.callback(ray.shutdown)
                 try:
+                    if self.address != "auto":
+                        knock(self.address)
                     ray.init(address=self.address, **quiet)
-                except (ConnectionError, RuntimeError, ValueError, AssertionError) as error:
+                except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
                     raise RunError(
                         f"no Ray cluster at {self.address!r} ({error}): start one with ray start --head, and give its "
                         "address with --ray-address or RAY_ADDRESS; without either, one is started on this machine"
@@ -131,6 +136,28 @@ def load_ray() -> Any:
         raise RunError(
             f'Ray is not installed ({error}): pip install "bgd[ray]", or choose another --executor'
         ) from error
+
+
+def knock(address: str) -> None:
+    """See at once whether there is anything at an address; Ray itself would try for minutes.
+
+    Raises:
+        RunError: if it is no address of a cluster.
+        OSError: if nothing answers.
+
+    >>> knock("localhost")
+    Traceback (most recent call last):
+    bgd.runs.types.RunError: Ray address 'localhost': give an address such as 10.0.0.5:6379, or auto
+    """
+    if address.startswith("ray://"):
+        raise RunError(
+            f"Ray address {address!r}: the Ray Client is not supported; start bgd on a node of the cluster, and give "
+            "the address of the cluster itself, or auto"
+        )
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise RunError(f"Ray address {address!r}: give an address such as 10.0.0.5:6379, or auto")
+    socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
 def resources(job: Job) -> dict[str, int]:
@@ -170,15 +197,22 @@ def _warn_of_small_nodes(ray: Any, cores: int) -> None:
 
 
 @contextmanager
-def _loopback_only() -> Iterator[None]:
-    # Ray knows this switch for systems with a firewall that asks; a cluster of one node needs no other address anywhere
-    constants = importlib.import_module("ray._private.ray_constants")
-    before = getattr(constants, "ENABLE_RAY_CLUSTER", True)
-    constants.ENABLE_RAY_CLUSTER = False  # type: ignore[attr-defined]
+def _replaced(module: str, name: str, value: Any) -> Iterator[None]:
+    """Inside, a name of Ray's own has another value: for what it has no option for. Unknown names are left alone."""
+    where = importlib.import_module(module)
+    if not hasattr(where, name):
+        yield
+        return
+    before = getattr(where, name)
+    setattr(where, name, value)
     try:
         yield
     finally:
-        constants.ENABLE_RAY_CLUSTER = before  # type: ignore[attr-defined]
+        setattr(where, name, before)
+
+
+def _log(data: dict[str, Any], **_: Any) -> None:
+    logger.info("Ray says: %s", " ".join(data["lines"]))
 
 
 @contextmanager
@@ -293,7 +327,7 @@ class _Tasks:
         if task.losses > LOSSES:
             return Outcome(
                 job,
-                error=f"its worker was lost {task.losses} times without getting further ({reason}); it can go on from "
+                error=f"lost worker after worker, {task.losses} without getting further ({reason}); it can go on from "
                 f"its last checkpoint with: bgd resume {job.folder}",
             )
         logger.info("%s: worker lost (%s), going on from %s", job.config.title, reason, newest or "the start")
@@ -367,7 +401,6 @@ def _mismatch(job: Job, here: _Here) -> str | None:
 
 
 def _await_lock(folder: Path) -> None:
-    """The lost worker may be alive for a moment, and a network file system keeps the lock of a dead node for a while."""
-    begun = time.monotonic()
+    # a lost worker may live for a moment more, and a network file system keeps the lock of a dead node for a while
     with contextlib.suppress(Timeout), FileLock(folder / ".lock", timeout=LEASE):
-        logger.info("%s: free after %.1f s", folder, time.monotonic() - begun)
+        pass
