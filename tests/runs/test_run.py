@@ -118,10 +118,8 @@ def test_seeds_make_a_difference(tmp_path):
 
 
 def test_a_collapsed_posterior_is_part_of_the_result(tmp_path):
-    config = small(
-        "bgd", {"kind": "discrete", "epochs": 2, "batch_size": 50}, "domain", {"std_init": 0.5, "mc_samples": 1}
-    )
-    result = run(config, tmp_path)
+    few = {"kind": "continuous", "iterations": 8, "batch_size": 50}
+    result = run(small("bgd", few, "continuous task-agnostic", {"std_init": 0.5, "mc_samples": 1}), tmp_path)
     assert len(result.warnings) == 1
     assert "collapsed" in result.warnings[0]
 
@@ -138,6 +136,12 @@ def test_a_collapsed_posterior_is_part_of_the_result(tmp_path):
         ({"setup": {"scenario": "tasks"}}, "choose one of task, domain"),
         ({"method": "ewc", "setup": {"scenario": "discrete task-agnostic"}}, "needs BOUNDARIES"),
         ({"setup": {"tasks": {"cut": "rotate"}}}, "tasks.degrees is empty"),
+        ({"device": "abacus"}, "device 'abacus' cannot be used here"),
+        pytest.param(
+            {"device": "cuda"},
+            "device 'cuda' cannot be used here",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU"),
+        ),
     ],
 )
 def test_what_cannot_run_is_said_before_anything_starts(changes, said, tmp_path):

@@ -83,7 +83,7 @@ def show(
 
 def _methods(declared: Experiment, column: str, configs: dict[str, Any]) -> Table:
     table = Table(box=None, header_style="dim", padding=(0, 2))
-    for name in ("method", "settings", "paper, %"):
+    for name in ("method", "settings", "paper, %" if declared.paper else ""):
         table.add_column(name)
     first = next(iter(configs.values())).setup.model_dump(mode="json")
     for row, config in configs.items():

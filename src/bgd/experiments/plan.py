@@ -78,6 +78,8 @@ def plan(
     >>> from bgd.experiments import find
     >>> [config.title for config in plan(find("labels-trick"), "smoke", methods=["bgd"])]
     ['BGD, class learning, seed 2019', 'BGD, + labels trick, seed 2019']
+    >>> sorted({config.row for config in plan(find("mc-samples"), "smoke", methods="SGD, K = 2, capped".split(", "))})
+    ['K = 2, capped', 'SGD']
     """
     preset, scale = preset_of(experiment, preset)
     rows = _rows(experiment, methods) if methods else list(scale.methods or experiment.methods)
@@ -232,18 +234,29 @@ def _slug(label: str) -> str:
 
 
 def _rows(experiment: Experiment, wanted: Sequence[str]) -> list[str]:
-    """Labels, from labels or names of methods, in any case."""
+    """Labels, from labels or names of methods, in any case.
+
+    A label may hold commas, at which a command line is cut: neighbours that make a label together are put together.
+    """
     rows: list[str] = []
-    for name in wanted:
-        low = name.lower()
-        found = [label for label, row in experiment.methods.items() if low == label.lower()] or [
-            label for label, row in experiment.methods.items() if low == row.method
-        ]
-        if not found:
+    rest = list(wanted)
+    while rest:
+        for count in range(len(rest), 0, -1):
+            if found := _matching(experiment, ", ".join(rest[:count])):
+                rows += [label for label in found if label not in rows]
+                del rest[:count]
+                break
+        else:
             known = [*experiment.methods, *(row.method for row in experiment.methods.values())]
-            raise ExperimentError(f"{experiment.name} has no method {name!r}: {meant(name, known)}")
-        rows += [label for label in found if label not in rows]
+            raise ExperimentError(f"{experiment.name} has no method {rest[0]!r}: {meant(rest[0], known)}")
     return rows
+
+
+def _matching(experiment: Experiment, name: str) -> list[str]:
+    low = name.lower()
+    return [label for label in experiment.methods if label.lower() == low] or [
+        label for label, row in experiment.methods.items() if row.method == low
+    ]
 
 
 def _choose(what: str, wanted: Sequence[str], known: Mapping[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ import os
 from functools import lru_cache
 from typing import Any
 
+import torch
 from torch import nn
 
 import bgd.data
@@ -160,6 +161,7 @@ def _check(config: RunConfig) -> None:
     setup = config.setup
     rules = scenario(setup.scenario)
     _check_stream(setup, rules)
+    _check_device(config.device)
     if config.settings.get("test_samples"):
         raise RunError("leave test_samples out of the settings: test.inference and test.samples decide how runs test")
     heads = shared_heads(2, 2) if rules.shared_head else separate_heads([2, 2])
@@ -183,6 +185,14 @@ def _check_stream(setup: Setup, rules: Scenario) -> None:
         raise RunError("a drifting stream needs a scenario with a shared head")
     if setup.tasks.cut == "rotate" and kind != "drifting" and not setup.tasks.degrees:
         raise RunError("tasks.degrees is empty: give an angle for each rotated task")
+
+
+def _check_device(device: str) -> None:
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        why = str(error).partition("\n")[0]
+        raise RunError(f"device {device!r} cannot be used here ({why}): choose another, such as cpu") from None
 
 
 def _filled(config: RunConfig, train_size: int | list[int]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from bgd.runs.types import (
     RunResult,
     StdHistogram,
 )
-from bgd.scenarios import Joint
+from bgd.scenarios import Batch, Joint
 
 TICK = 0.2  # seconds between looks at the clock's business: progress and checkpoints
 PATIENCE = 50  # a checkpoint may cost one part in so many of the time
@@ -147,8 +147,9 @@ class _Session:
                 begun = clock()
                 tick = begun + TICK
         if self.stream.tells_end(event - 1):
-            task = self.stream.stages.index(event)
-            self.learner.end_task(self.stream.train_batches(task, self.config.setup.stream.batch_size))
+            ended = self.stream.stages.index(event)
+            again = self.stream.train_batches(ended, self.config.setup.stream.batch_size)
+            self.learner.end_task(Batch(b.x.to(device), b.y.to(device), b.task) for b in again)
         self.train_seconds += clock() - begun
 
     # --- measuring
