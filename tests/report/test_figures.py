@@ -37,6 +37,13 @@ def test_band_is_one_spread():
     assert (y.min(), y.max()) == (pytest.approx(91 - 2**0.5), pytest.approx(91 + 2**0.5))
 
 
+def test_noise_is_not_blown_up_to_a_result():
+    curves = {"A": figures.series([1, 2], [[90.0, 90.1]]), "B": figures.series([1, 2], [[90.1, 90.0]])}
+    low, high = figures.lines(curves, title="", xlabel="").axes[0].get_ylim()
+    assert high - low == pytest.approx(4)
+    assert (low + high) / 2 == pytest.approx(90.05)
+
+
 def test_forest_shows_ours_and_the_papers():
     rows = [
         ("A", Summary(50, 2, 3), Summary(51, 3, 10)),

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 WIDTH = 4.5
 """Inches: narrow, so that the letters are still read on a phone."""
 
+LEAST = 4.0
+"""Percent that an axis of accuracies spans at least."""
+
 
 @dataclass(frozen=True)
 class Series:
@@ -355,6 +358,8 @@ def _label_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> None:
     if not finite:
         return
     low, high = ax.get_ylim()
+    if "accuracy" in ax.get_ylabel() and high - low < LEAST:  # or noise would look like a result
+        low, high = (low + high - LEAST) / 2, (low + high + LEAST) / 2
     gap = 0.062 * (high - low)
     names = sorted(finite, key=lambda label: finite[label][1])
     at = _apart([finite[name][1] for name in names], gap, low, high)

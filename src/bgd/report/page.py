@@ -109,8 +109,7 @@ def _section(section: Section, number: int, several: bool) -> dict[str, Any]:
         "warnings": _warnings(comparison),
         "data_notes": list(dict.fromkeys(run.data_note for run in comparison.runs if run.data_note)),
         "large": [_figure(plot, anchor) for plot in section.plots if not plot.small],
-        "small_title": "Accuracy on each task after each stage"
-        + (", posterior stds" if any(p.small and p.name.startswith("stds") for p in section.plots) else ""),
+        "small_title": _small_title([plot.name for plot in section.plots if plot.small]),
         "small": [_figure(plot, anchor) for plot in section.plots if plot.small],
         "same": same,
         "different": list(different.items()),
@@ -118,6 +117,11 @@ def _section(section: Section, number: int, several: bool) -> dict[str, Any]:
         "environment": _environment(comparison),
         "scaled": comparison.has_paper and not comparison.verdicts,
     }
+
+
+def _small_title(names: Sequence[str]) -> str:
+    kinds = {"matrix": "Accuracy on each task after each stage", "stds": "Posterior stds"}
+    return "; ".join(title for kind, title in kinds.items() if any(name.startswith(kind) for name in names))
 
 
 def _figure(plot: Plot, anchor: str) -> dict[str, Any]:
