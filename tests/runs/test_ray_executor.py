@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from filelock import FileLock
@@ -285,15 +286,26 @@ def test_nodes_that_do_not_share_files_or_versions_are_refused(tmp_path):
     assert not (job.folder / "metrics.jsonl").exists()
 
 
-def test_a_lock_that_is_still_held_is_waited_for(tmp_path):
-    lock = FileLock(tmp_path / ".lock", thread_local=False)
+def test_a_run_that_moves_waits_until_its_lost_worker_is_really_gone(tmp_path):
+    (job,) = jobs_in(tmp_path, [RUNS["offline"]])
+    prepare(job.folder, job.config)
+    same = ray_executor._Here(os.getcwd(), {}, ray_executor._versions())
+    board = SimpleNamespace(note=SimpleNamespace(remote=lambda *_: None))
+    lock = FileLock(job.folder / ".lock", thread_local=False)
     lock.acquire()
+    assert "another process is at work" in ray_executor._work(job, same, board, again=False).error
     release = threading.Timer(0.3, lock.release)
     release.start()
-    begun = time.monotonic()
-    ray_executor._await_lock(tmp_path)
-    assert time.monotonic() - begun >= 0.3
+    assert ray_executor._work(job, same, board, again=True).error is None
     release.join()
+
+
+def test_runs_too_large_for_every_node_are_not_waited_for_in_silence():
+    nodes = [{"Alive": True, "Resources": {"CPU": 2.0}}, {"Alive": False, "Resources": {"CPU": 8.0}}]
+    cluster = SimpleNamespace(nodes=lambda: nodes)
+    ray_executor._warn_of_small_nodes(cluster, 2)
+    with pytest.warns(UserWarning, match="no node of the Ray cluster has 3 cores"):
+        ray_executor._warn_of_small_nodes(cluster, 3)
 
 
 def test_without_ray_it_says_how_to_install_it(monkeypatch):
