@@ -8,7 +8,8 @@ BIN := $(VENV)/bin
 .PHONY: demo test lint types unit setup bench clean
 
 demo: setup
-	$(BIN)/python examples/demo.py
+	$(BIN)/bgd run digits --preset quick --out demo
+	$(BIN)/bgd report demo --out demo/report
 
 test: lint types unit
 
