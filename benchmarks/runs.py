@@ -86,7 +86,7 @@ def ten_runs(executor: Executor) -> float:
                     method="bgd",
                     seed=seed,
                     settings={"std_max": "init"},
-                    setup={"stream": {"epochs": 20}, "tasks": {"count": 2}},
+                    setup={"stream": {"epochs": 8}, "tasks": {"count": 2}},
                 ),
                 Path(folder) / str(seed),
             )
@@ -102,6 +102,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--processes", action="store_true")
+    parser.add_argument("--rounds", type=int, default=3, help="of the ten runs")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     table = Table(title="The cost of running")
@@ -116,7 +117,7 @@ def main() -> None:
         f"{1 + TARGET}",
     )
     if arguments.processes:
-        many, one = np.median([[ten_runs(Processes(2)), ten_runs(here)] for _ in range(3)], axis=0)
+        many, one = np.median([[ten_runs(Processes(2)), ten_runs(here)] for _ in range(arguments.rounds)], axis=0)
         table.add_row(
             "ten runs, two processes", f"{many:.1f} s", f"{one:.1f} s", f"{many / one:.2f}", f"{TARGET_PROCESSES}"
         )

@@ -54,7 +54,8 @@ def test_a_process_that_is_killed_is_reported_and_can_go_on(tmp_path):
 
     def kill_one(job, done, of):
         if job is jobs[0] and done >= 10 and not killed:
-            killed.extend(p.pid for p in multiprocessing.active_children() if p.name == "bgd bgd, seed 5")
+            workers = [p for p in multiprocessing.active_children() if p.name == "bgd worker"]
+            killed.append(min(worker.pid for worker in workers))  # the first job went to the first worker
             os.kill(killed[0], signal.SIGKILL)
 
     outcomes = {o.job.folder: o for o in executor(jobs, kill_one)}

@@ -109,6 +109,7 @@ class Processes:
     """Up to ``count`` runs at a time, each in a process of its own: one that crashes takes no other with it.
 
     Processes are forked from a server that has imported everything and computed nothing: quick, and safe with threads.
+    Each does one run after the other, since what torch prepares at its first step takes seconds.
     """
 
     def __init__(self, count: int) -> None:
@@ -117,74 +118,101 @@ class Processes:
     def __call__(self, jobs: Sequence[Job], progress: Progress) -> Iterator[Outcome]:
         """Do the jobs."""
         context = _context()
-        waiting, working = list(jobs), dict[Connection, _Worker]()
+        waiting, workers = list(jobs), list[_Worker]()
         with wishes(patient=True) as wish:
             try:
-                while working or (waiting and not wish.stop):
-                    while waiting and len(working) < self.count and not wish.stop:
-                        worker = _Worker(context, waiting.pop(0))
-                        working[worker.connection] = worker
+                while (waiting and not wish.stop) or any(worker.job for worker in workers):
+                    while waiting and not wish.stop and (worker := self._idle(workers, context)):
+                        worker.give(waiting.pop(0))
+                    busy = {worker.connection: worker for worker in workers if worker.job}
                     if wish.stop:
-                        for worker in working.values():
+                        for worker in busy.values():
                             worker.ask_to_stop()
-                    for connection in wait(list(working), timeout=0.5):
-                        worker = working[connection]  # type: ignore[index]
+                    for connection in wait(list(busy), timeout=0.5):
+                        worker = busy[connection]
                         outcome = worker.hear(progress)
+                        if worker.dead:
+                            workers.remove(worker)
                         if outcome is not None:
-                            del working[worker.connection]
                             yield outcome
-            finally:  # the caller lost interest: the runs save themselves
-                for worker in working.values():
-                    worker.ask_to_stop()
-                for worker in working.values():
-                    worker.process.join()
+            finally:  # also where the caller lost interest: the runs save themselves
+                for worker in workers:
+                    worker.end()
+
+    def _idle(self, workers: list[_Worker], context: Any) -> _Worker | None:
+        """A worker without a job, a new one if there may be more, or None."""
+        for worker in workers:
+            if not worker.job:
+                return worker
+        if len(workers) < self.count:
+            workers.append(_Worker(context))
+            return workers[-1]
+        return None
 
 
 class _Worker:
-    def __init__(self, context: Any, job: Job) -> None:
-        self.job = job
-        self.connection, theirs = context.Pipe(duplex=False)
-        self.process = context.Process(target=_work, args=(job, theirs), name=f"bgd {job.config.title}")
-        self._asked = False
+    def __init__(self, context: Any) -> None:
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=_work, args=(theirs,), name="bgd worker")
         self.process.start()
         theirs.close()
+        self.job: Job | None = None
+        self.dead = False
+        self._asked = False
+
+    def give(self, job: Job) -> None:
+        self.job, self._asked = job, False
+        with contextlib.suppress(OSError):  # it died while idle: the next word from it says so
+            self.connection.send(job)
 
     def hear(self, progress: Progress) -> Outcome | None:
         """What the worker has to say: progress (None), or the outcome; its silence means that it was killed."""
+        assert self.job is not None
         try:
             message = self.connection.recv()
-        except EOFError:
+        except (EOFError, OSError):
             self.process.join()
-            return self._died(self.process.exitcode)
+            self.dead = True
+            return self._died(self.process.exitcode, self.job)
         if not isinstance(message, Outcome):
             progress(self.job, *message)
             return None
-        self.process.join()
+        self.job = None
         return message
 
-    def _died(self, exit_code: int | None) -> Outcome:
-        go_on = f"bgd resume {self.job.folder}"
+    def end(self) -> None:
+        """Let it save what it is at, and go."""
+        self.ask_to_stop()
+        while self.job and not self.dead:
+            self.hear(lambda *_: None)
+        self.connection.close()
+        self.process.join()
+
+    def _died(self, exit_code: int | None, job: Job) -> Outcome:
+        go_on = f"bgd resume {job.folder}"
         if exit_code in (-signal.SIGINT, -signal.SIGTERM):
-            return Outcome(self.job, error=f"interrupted; go on with: {go_on}", interrupted=True)
+            return Outcome(job, error=f"interrupted; go on with: {go_on}", interrupted=True)
         how = f"exit code {exit_code}"
         if exit_code is not None and exit_code < 0:
             how = signal.Signals(-exit_code).name
             how += ", perhaps for lack of memory" if how == "SIGKILL" else ""
-        return Outcome(self.job, error=f"its process died ({how}); it can go on from its last checkpoint with: {go_on}")
+        return Outcome(job, error=f"its process died ({how}); it can go on from its last checkpoint with: {go_on}")
 
     def ask_to_stop(self) -> None:
-        if not self._asked and self.process.pid and self.process.is_alive():
+        if self.job and not self._asked and self.process.pid and self.process.is_alive():
             self._asked = True
             os.kill(self.process.pid, signal.SIGINT)
 
 
-def _work(job: Job, connection: Connection) -> None:
-    # until the run itself listens for it, a wish to stop may end the process: there is nothing to save yet
+def _work(connection: Connection) -> None:
+    # while no run listens for it, a wish to stop may end the process: there is nothing to save
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    patient = replace(job, options=replace(job.options, patient=True))
-    outcome = attempt(patient, lambda done, of: connection.send((done, of)))
-    connection.send(replace(outcome, job=job))
-    connection.close()
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        while True:
+            job = connection.recv()
+            patient = replace(job, options=replace(job.options, patient=True))
+            outcome = attempt(patient, lambda done, of: connection.send((done, of)))
+            connection.send(replace(outcome, job=job))
 
 
 def _context() -> Any:
