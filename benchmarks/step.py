@@ -161,8 +161,7 @@ def columns(make: Callable[[], nn.Module], width: int | None, mc_samples: int) -
         steps["IVON"] = ivon_step
     size = sum(p.numel() for p in model.parameters())
     keys = [noise.fold(0, k) for k in range(mc_samples)]
-    out = torch.empty(mc_samples, noise.padded(size))
-    steps["noise"] = lambda: noise.normal("hash", keys, out)
+    steps["noise"] = lambda: noise.normal("hash", keys, size, torch.empty(0))
     if width is not None:
         steps["floor"] = matrix_products(width, mc_samples)
     return steps

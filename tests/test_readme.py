@@ -67,3 +67,12 @@ def test_the_example_draws_its_picture_and_tells_the_truth(tmp_path: Path) -> No
     assert picture.read_bytes().startswith(b"\x89PNG")
     kept = {line.split()[0]: float(line.split()[2].rstrip("%")) for line in done.stdout.splitlines()[1:3]}
     assert kept["BGD"] > kept["SGD"] + 15
+
+
+def test_the_experiment_of_the_documentation_is_valid(tmp_path: Path) -> None:
+    (declared,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "experiments.md").read_text(), re.DOTALL)
+    file = tmp_path / "mine.toml"
+    file.write_text(declared)
+    shown = CliRunner().invoke(app, ["show", str(file)])
+    assert shown.exit_code == 0, shown.output
+    assert "My drifting digits" in shown.output

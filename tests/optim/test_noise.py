@@ -6,11 +6,11 @@ from scipy import stats
 
 from bgd.optim import noise
 from bgd.optim.compiling import CompiledOrEager, can_compile
-from bgd.optim.noise import CHUNK, fold, hashed, normal, padded
+from bgd.optim.noise import CHUNK, fold, hashed, normal
 
 
 def draw(kind: noise.NoiseKind, keys: list[int], size: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    return normal(kind, keys, torch.empty(len(keys), padded(size), dtype=dtype))[:, :size]
+    return normal(kind, keys, size, torch.empty(len(keys), size, dtype=dtype))
 
 
 @pytest.mark.parametrize("kind", noise.KINDS)

@@ -36,6 +36,8 @@ class BGD(Base):
         batched: evaluate all K networks in one pass, or (False) one after the other; same numbers.
         chunk_size: networks in memory at a time; None for all.
         compile: compile the batched step: a slow first step, faster ones after it. None: where a compiler is.
+        nonfinite: "raise" on a NaN or infinite gradient, or "skip" the batch: a posterior that has blown up then
+            goes on to the end, at chance.
         test_samples: draws that ``predict`` averages the probabilities of; 0 for the mean network (MAP).
         seed: of the noise.
 
@@ -63,6 +65,7 @@ class BGD(Base):
         batched: bool = True,
         chunk_size: int | None = None,
         compile: bool | None = False,
+        nonfinite: Literal["raise", "skip"] = "raise",
         test_samples: int = 0,
         seed: int = 0,
     ) -> None:
@@ -76,6 +79,7 @@ class BGD(Base):
             antithetic=antithetic,
             noise=noise,
             implicit_iterations=implicit_iterations,
+            nonfinite=nonfinite,
             seed=seed,
         )
         super().__init__(net, outputs, posterior)

@@ -48,6 +48,8 @@ class _Pending:
     count: int = 0
     losses: list[Tensor] = field(default_factory=list)
     eps: list[Tensor] | None = None
+    scale: float = 1.0
+    """What turns the sums over samples into expectations of the summed loss."""
 
     def add(self, g: Sequence[Tensor], g_eps: Sequence[Tensor], losses: Tensor) -> None:
         """Count in sums over several samples at once."""
@@ -250,12 +252,13 @@ class BGD(Optimizer):
             buckets.setdefault((p.device, self.state[p]["mean"].dtype), []).append(p)
         for number, ((device, dtype), members) in enumerate(buckets.items()):
             sizes = [p.numel() for p in members]
-            shape = (len(keys), noises.padded(sum(sizes)))
-            flat = self._buffers.get((number, *shape))
-            if flat is None or flat.device != device or flat.dtype != dtype:
-                flat = self._buffers[number, *shape] = torch.empty(shape, dtype=dtype, device=device)
-            noises.normal(self.noise, [noises.fold(key, number) for key in keys] if number else keys, flat)
-            for p, part in zip(members, torch.split(flat[:, : sum(sizes)], sizes, dim=1), strict=True):
+            shape = (len(keys), sum(sizes) if self.noise == "torch" else 0)
+            buffer = self._buffers.get((number, *shape))
+            if buffer is None or buffer.device != device or buffer.dtype != dtype:
+                buffer = self._buffers[number, *shape] = torch.empty(shape, dtype=dtype, device=device)
+            own_keys = [noises.fold(key, number) for key in keys] if number else keys
+            flat = noises.normal(self.noise, own_keys, sum(sizes), buffer)
+            for p, part in zip(members, torch.split(flat, sizes, dim=1), strict=True):
                 eps[p] = part.view(len(keys), *p.shape)
         return [eps[p] for p in params]
 
@@ -408,12 +411,13 @@ class BGD(Optimizer):
         assert pending is not None
         if self.antithetic and pending.count % 2:
             raise RuntimeError(f"antithetic noise comes in pairs, got {pending.count} samples")
-        scale = self._reduce(pending, batch_size) / pending.count
-        for sums in (pending.e_g, pending.e_g_eps):
-            torch._foreach_mul_(sums, scale)
-        largest = torch.stack(
-            [n.to(torch.float64).cpu() for n in torch._foreach_norm(pending.e_g + pending.e_g_eps, float("inf"))]
-        )
+        pending.scale = self._reduce(pending, batch_size) / pending.count
+        sums = pending.e_g + pending.e_g_eps
+        if bool(torch.stack([s.sum().cpu().double() for s in sums]).mul(pending.scale).isfinite().all()):
+            return True
+        # A sum may overflow where its terms do not: look closer. What would overflow when scaled counts as infinite.
+        norms = torch._foreach_norm(sums, float("inf"))
+        largest = torch.stack([(n * pending.scale).cpu().double() for n in norms])
         if bool(largest.isfinite().all()):
             return True
         bad = [i % len(pending.params) for i, ok in enumerate(largest.isfinite().tolist()) if not ok]
@@ -447,17 +451,20 @@ class BGD(Optimizer):
             prior[p] if prior is not None else (s["mean"], s["std"]) for (p, _, _), s in zip(rows, states, strict=True)
         ]
         lrs = [group["lr"] for _, group, _ in rows]
-        if compiled:  # as tensors, so that a scheduler's new value is no reason to compile anew
-            lrs = [torch.as_tensor(lr, device=p.device) for lr, (p, _, _) in zip(lrs, rows, strict=True)]
         arguments = (
             [mean for mean, _ in priors],
             [std for _, std in priors],
             [pending.e_g[i] for _, _, i in rows],
             [pending.e_g_eps[i] for _, _, i in rows],
-            lrs,
             [(group["std_min"], self._std_max(p, group)) for p, group, _ in rows],
         )
-        moved = iter(_move_at_once(*arguments)) if compiled else _move(*arguments)
+        if compiled and prior is None:
+            # Numbers as tensors, so that a scheduler's new value is no reason to compile anew.
+            numbers = [torch.as_tensor(lr, device=p.device) for lr, (p, _, _) in zip(lrs, rows, strict=True)]
+            _move_in_place(*arguments, numbers, torch.tensor(pending.scale))
+            return 0.0
+        torch._foreach_mul_([*pending.e_g, *pending.e_g_eps], pending.scale)
+        moved = _move(*arguments, lrs)
         change = 0.0
         for state, (_, prior_std) in zip(states, priors, strict=True):
             for key in ("mean", "std"):
@@ -705,16 +712,31 @@ def _move(
     stds: list[Tensor],
     e_g: list[Tensor],
     e_g_eps: list[Tensor],
-    lrs: Sequence[float | Tensor],
     bounds: list[tuple[float | Tensor | None, float | Tensor | None]],
+    lrs: Sequence[float | Tensor],
 ) -> Iterator[Tensor]:
     """The rules on many tensors: mean, std, mean, std, ... Each can be used and freed before the next is made."""
-    for mean, std, g, g_eps, lr, (low, high) in zip(means, stds, e_g, e_g_eps, lrs, bounds, strict=True):
+    for mean, std, g, g_eps, (low, high), lr in zip(means, stds, e_g, e_g_eps, bounds, lrs, strict=True):
         yield rules.update_mean(mean, std, g, lr)
         yield rules.update_std(std, g_eps, low, high)
 
 
-_move_at_once = CompiledOrEager(lambda *args: list(_move(*args)))
+def _move_all(
+    means: list[Tensor],
+    stds: list[Tensor],
+    e_g: list[Tensor],
+    e_g_eps: list[Tensor],
+    bounds: list[tuple[float | Tensor | None, float | Tensor | None]],
+    lrs: list[Tensor],
+    scale: Tensor,
+) -> None:
+    """The same in place, on sums that are still to be scaled: compiled, it is one pass over memory."""
+    new = list(_move(means, stds, [g * scale for g in e_g], [g * scale for g in e_g_eps], bounds, lrs))
+    for old, value in zip((t for pair in zip(means, stds, strict=True) for t in pair), new, strict=True):
+        old.copy_(value)
+
+
+_move_in_place = CompiledOrEager(_move_all)
 
 
 def _averages_gradients(models: Iterable[nn.Module]) -> bool:

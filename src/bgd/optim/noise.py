@@ -34,8 +34,9 @@ CHUNK = 1 << 16
 WORTH_A_POOL = 8
 """Fewer chunks than this are drawn by the calling thread: waking others takes as long."""
 
-ALIGNMENT = 128
-"""Rows come in multiples of this. With ragged ends the ``"hash"`` kernel that torch 2.13 compiles writes past them."""
+LANES = 64
+"""Pairs of the ``"hash"`` kind come in multiples of this: with ragged ends the kernel that torch 2.13 compiles writes
+past its output."""
 
 _MASK64 = (1 << 64) - 1
 
@@ -54,42 +55,35 @@ def fold(*words: int) -> int:
     return key
 
 
-def padded(size: int) -> int:
-    """The length of a row that holds ``size`` numbers.
+def normal(kind: NoiseKind, keys: Sequence[int], size: int, buffer: Tensor) -> Tensor:
+    """Independent N(0, 1) draws, one row of ``size`` numbers per key, of the type and on the device of ``buffer``.
 
-    >>> padded(1), padded(128), padded(129)
-    (128, 128, 256)
-    """
-    return -(-size // ALIGNMENT) * ALIGNMENT
+    A row depends on its key and its size alone: the rows of one call equal those of several. The ``"torch"`` kind fills
+    and returns the buffer, which must have the shape (len(keys), size); the ``"hash"`` kind makes a tensor of its own.
 
-
-def normal(kind: NoiseKind, keys: Sequence[int], out: Tensor) -> Tensor:
-    """Fill ``out`` with independent N(0, 1) draws, one row per key, of a length that :func:`padded` gives.
-
-    A row depends on its key and its length alone: the rows of one call equal those of several.
-
-    >>> both = normal("torch", [fold(7, 0), fold(7, 1)], torch.empty(2, padded(5)))
-    >>> one = normal("torch", [fold(7, 1)], torch.empty(1, padded(5)))
+    >>> both = normal("torch", [fold(7, 0), fold(7, 1)], 5, torch.empty(2, 5))
+    >>> one = normal("torch", [fold(7, 1)], 5, torch.empty(1, 5))
     >>> torch.equal(both[1], one[0])
     True
     """
     if kind == "hash":
         words = [[_int32(key), _int32(key >> 32)] for key in keys]
-        hashed(out, torch.tensor(words, dtype=torch.int32, device=out.device))
-        return out
-    chunk = CHUNK if out.device.type == "cpu" else max(out.shape[1], 1)
+        pairs = -(-size // (2 * LANES)) * LANES
+        made: Tensor = hashed(torch.tensor(words, dtype=torch.int32, device=buffer.device), pairs)
+        return made[:, :size].to(buffer.dtype)
+    chunk = CHUNK if buffer.device.type == "cpu" else max(size, 1)
     jobs = [
-        (out[row, start : start + chunk], fold(key, start // chunk))
+        (buffer[row, start : start + chunk], fold(key, start // chunk))
         for row, key in enumerate(keys)
-        for start in range(0, out.shape[1], chunk)
+        for start in range(0, size, chunk)
     ]
-    threads = torch.get_num_threads() if out.device.type == "cpu" else 1
+    threads = torch.get_num_threads() if buffer.device.type == "cpu" else 1
     if threads > 1 and len(jobs) >= WORTH_A_POOL:
         list(_pool(os.getpid(), threads).map(_fill, jobs))
     else:
         for job in jobs:
             _fill(job)
-    return out
+    return buffer
 
 
 def _fill(job: tuple[Tensor, int]) -> None:
@@ -115,18 +109,17 @@ def _scramble(h: Tensor) -> Tensor:
     return h ^ (h >> 16 & 0xFFFF)
 
 
-def _hash_normal(out: Tensor, keys: Tensor) -> None:
+def _hash_normal(keys: Tensor, pairs: int) -> Tensor:
     """Box-Muller on a hashed counter: sqrt(-2 log u) cos(2 pi v) in the first half of a row, ... sin(2 pi v) behind."""
-    pairs = out.shape[1] // 2
-    counter = torch.arange(pairs, dtype=torch.int32, device=out.device)
+    counter = torch.arange(pairs, dtype=torch.int32, device=keys.device)
     a = _scramble(_scramble(counter * _int32(0x9E3779B9) + keys[:, :1]) ^ keys[:, 1:])
     b = _scramble(a + _int32(0x85EBCA6B))
     # 24 bits are what float32 holds exactly; half a step keeps u away from 0.
     u = (a >> 8 & 0xFFFFFF).to(torch.float32) * 2.0**-24 + 2.0**-25
     angle = (b >> 8).to(torch.float32) * (2.0**-24 * 2 * math.pi)
     radius = torch.sqrt(-2 * torch.log(u))
-    out[:, :pairs] = radius * torch.cos(angle)
-    out[:, pairs:] = radius * torch.sin(angle)
+    # One concatenation and not two assignments, for which the compiled code would hash everything twice.
+    return torch.cat([radius * torch.cos(angle), radius * torch.sin(angle)], dim=1)
 
 
 hashed = CompiledOrEager(_hash_normal)
