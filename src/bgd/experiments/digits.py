@@ -37,12 +37,12 @@ EXPERIMENT = Experiment(
             settings={"std_init": 0.2, "std_max": "init", "mc_samples": 10},
             columns={WITHOUT: Cell(settings={"std_init": 0.03}), WITH: Cell(settings={"std_init": 0.03})},
         ),
-        "SGD": Row(method="sgd", settings={"lr": 0.05}),
+        "SGD": Row(method="sgd", settings={"lr": 0.1}),
         "Adam": Row(method="adam", settings={"lr": 0.001}),
         "Online EWC": Row(
             method="online-ewc",
             columns={
-                CONTINUOUS: Cell(settings={"consolidate_every": 1, "coefficient": 0.1, "optimizer": "sgd", "lr": 0.05}),
+                CONTINUOUS: Cell(settings={"consolidate_every": 1, "coefficient": 10, "optimizer": "sgd", "lr": 0.05}),
                 WITHOUT: Cell(settings={"coefficient": 100, "lr": 0.001}),
                 WITH: Cell(settings={"coefficient": 100, "lr": 0.001}),
             },
@@ -65,10 +65,10 @@ EXPERIMENT = Experiment(
         "paper": Preset(about="three seeds (this demo is not in the paper)"),
     },
     notes=(
-        "A demonstration, not evidence: settings were chosen on the test accuracy of seed 2019, which is among the "
-        "seeds shown. First column: BGD had six tries (std_init 0.03, 0.06, 0.1, 0.2 with K = 10; 0.1, 0.2 with K = 4: "
-        "78 to 93 %), SGD three (rates 0.01 to 0.1: 73 to 75 %), Adam three (0.0003 to 0.003: 73 to 75 %), Online "
-        "EWC two (coefficient 0.1, 1: 74 to 76 %).",
+        "First column: every method's setting is the best of four on seeds 1 and 2, which are not among those shown: "
+        "BGD std_init 0.05, 0.1, 0.2, 0.3 (78, 81, 90, and 10 %, on one seed: it dies); SGD lr 0.005, 0.02, 0.05, 0.1 "
+        "(72 to 76 %); Adam lr 0.0001 to 0.003 (74 %); Online EWC coefficient 0.01, 0.1, 1, 10 (76, 76, 78, 81 %). "
+        "All on the test images: a demonstration, not evidence. BGD is capped (std_max), which the paper's is not.",
         "The task was chosen too: with the digits padded to 16x16 SGD and Adam forget much less (81 to 83 % on ten "
         "tasks, width 100; 93 % on five, width 200), and BGD was not measured there.",
     ),

@@ -459,9 +459,9 @@ class BGD(Optimizer):
             [(group["std_min"], self._std_max(p, group)) for p, group, _ in rows],
         )
         if compiled and prior is None:
-            # Numbers as tensors, so that a scheduler's new value is no reason to compile anew.
-            numbers = [torch.as_tensor(lr, device=p.device) for lr, (p, _, _) in zip(lrs, rows, strict=True)]
-            _move_in_place(*arguments, numbers, torch.tensor(pending.scale))
+            # Numbers as tensors, so that a scheduler's new value is no reason to compile anew; in full precision.
+            numbers = [torch.as_tensor(lr, dtype=torch.float64) for lr in lrs]
+            _move_in_place(*arguments, numbers, torch.tensor(pending.scale, dtype=torch.float64))
             return 0.0
         torch._foreach_mul_([*pending.e_g, *pending.e_g_eps], pending.scale)
         moved = _move(*arguments, lrs)
