@@ -105,3 +105,10 @@ def test_coordinates_do_not_collide() -> None:
     }
     assert len(keys) == 4 * 2 * 100 * 10
     assert len({key & 0xFFFFFFFF for key in keys}) > len(keys) - 3  # a CPU generator uses 32 bits of its seed
+
+
+@pytest.mark.parametrize("kind", noise.KINDS)
+def test_no_part_of_a_long_row_comes_twice(kind: noise.NoiseKind) -> None:
+    first, second, third = draw(kind, [fold(1)], 3 * CHUNK)[0].double().view(3, CHUNK)
+    for a, b in ((first, second), (second, third), (first, third)):
+        assert abs(float((a * b).mean())) < 5 / CHUNK**0.5
