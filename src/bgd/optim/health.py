@@ -20,7 +20,7 @@ EXPLODED = 1e3
 VANISHED = 1e-3
 """A std below this fraction of its initial value carries no uncertainty."""
 NEARLY_ALL = 0.99
-PATIENCE = 3
+PATIENCE = 5
 """Dead gradients must be seen so often in a row: one batch alone may have none, as a batch of one label under the
 labels trick."""
 
@@ -87,7 +87,10 @@ def examine(stds: list[Tensor], initial: list[float], e_g: list[Tensor]) -> Heal
 
 
 class CollapseWatch:
-    """Looks at every fifth of the first hundred steps, where most collapses happen, then at every hundredth."""
+    """Looks at every seventh of the first hundred steps, where most collapses happen, then at every 97th.
+
+    Primes, so as not to meet the short last batch of an epoch every time.
+    """
 
     def __init__(self) -> None:
         self.warned = False
@@ -96,10 +99,10 @@ class CollapseWatch:
     def due(self, step: int) -> bool:
         """Whether this step is to be looked at.
 
-        >>> [CollapseWatch().due(step) for step in (1, 5, 100, 105, 200)]
+        >>> [CollapseWatch().due(step) for step in (1, 7, 98, 105, 194)]
         [False, True, True, False, True]
         """
-        return not self.warned and step % (5 if step <= 100 else 100) == 0
+        return not self.warned and step % (7 if step <= 100 else 97) == 0
 
     def look(self, health: Health, step: int) -> None:
         """Warn, once, where something is wrong."""
