@@ -30,13 +30,11 @@ def test_statistics_move_once_by_the_average_over_the_samples(momentum: float | 
     optimizer = BGD(model.parameters(), std_init=0.3, mc_samples=5, seed=2)
     closure_of(model, x)()  # the statistics are not at their initial values
     before = copy.deepcopy(model[1])
-    stacked = optimizer._training_noise([model[0].weight, model[0].bias], range(5))
     means = []
     for k in range(5):  # what each sampled network hands to the layer
         weight = model[0].weight + 0.3 * optimizer_noise(optimizer, model, k)[0]
         bias = model[0].bias + 0.3 * optimizer_noise(optimizer, model, k)[1]
         means.append((x @ weight.T + bias).mean(0))
-    del stacked
     optimizer.step(closure_of(model, x))
     factor = momentum if momentum is not None else 1 / 2
     expected = (1 - factor) * before.running_mean + factor * torch.stack(means).mean(0)
