@@ -14,6 +14,7 @@ from bgd.cli.execute import How, In, Jobs, Json, Keep, Quiet, RayAddress, Thread
 from bgd.experiments import EXPERIMENTS, comparison_folder, load, overridden, plan
 from bgd.experiments.comparison import Declaration, declare
 from bgd.experiments.plan import preset_of
+from bgd.experiments.reuse import take_over
 from bgd.methods import METHODS
 from bgd.runs.environment import results_folder
 from bgd.runs.executors import Job
@@ -115,6 +116,9 @@ def run(
     ] = None,
     device: Annotated[str, typer.Option(help="Of torch: cpu, cuda, cuda:1, mps.")] = "cpu",
     keep: Keep = False,
+    reuse: Annotated[
+        bool, typer.Option(help="Take over runs that another comparison in the same place has done, label aside.")
+    ] = True,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -138,11 +142,14 @@ def run(
         seeds=seeds_from(seeds) if seeds else None,
         device=device,
     )
-    folder = comparison_folder((out or results_folder()).expanduser(), declared, scale, changes)
+    place = (out or results_folder()).expanduser()
+    folder = comparison_folder(place, declared, scale, changes)
     command = shlex.join(["bgd", *sys.argv[1:]])
     how = How(jobs, threads, executor, keep, quiet, as_json, ray_address)
     folders = declare(
         folder, Declaration(experiment=declared, preset=scale, changes=tuple(changes), command=command), configs
     )
+    if reuse and not keep:  # a run taken over has no network to keep
+        take_over(folders, place, threads)
     todo = [Job(config, path, how.options()) for config, path in zip(configs, folders, strict=True)]
     execute(todo, how, [folder])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bgd.experiments.scales import PADDED, STAND_IN, paper, smoke
+from bgd.experiments.scales import BGD, PADDED, STAND_IN, paper, smoke
 from bgd.experiments.types import Experiment, Preset, Row
 from bgd.runs.types import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -17,7 +17,7 @@ SETUP = Setup(
     net=NetConfig(widths=(200, 200), init="xavier"),
     test=TestConfig(inference="mc"),
 )
-BGD: dict[str, Any] = {"std_init": 0.06, "mc_samples": 10, "lr": 1.0}
+STD_INIT = 0.06
 EVERY: dict[str, Any] = {"consolidate_every": 1, "optimizer": "sgd", "lr": 0.01}
 
 
@@ -39,8 +39,8 @@ EXPERIMENT = Experiment(
     setup=SETUP,
     columns={"5 tasks": tasks(5), "10 tasks": tasks(10)},
     methods={
-        "BGD": Row(method="bgd", settings=BGD),
-        "BGD, std capped": Row(method="bgd", settings=BGD | {"std_max": "init"}),
+        "BGD": Row(method="bgd", settings=BGD | {"std_init": STD_INIT}),
+        "BGD, std capped": Row(method="bgd", settings=BGD | {"std_init": STD_INIT, "std_max": "init"}),
         "Online EWC": Row(method="online-ewc", settings=EVERY | {"coefficient": 0.1}),
         "MAS": Row(method="mas", settings=EVERY | {"coefficient": 0.001}),
         "SGD": Row(method="sgd", settings={"lr": 0.01}),
@@ -58,7 +58,7 @@ EXPERIMENT = Experiment(
             setup=Setup(data=DataConfig(train=12_000, test=2_000)),
             columns={"5 tasks": tasks(5, 400), "10 tasks": tasks(10, 400)},
         ),
-        "paper": paper("the paper's own scale: 9,380 iterations a task"),
+        "paper": paper("the paper's own scale: 9,380 iterations a task", bgd=("BGD", "BGD, std capped")),
     },
     notes=(
         "The paper shows these results as a figure, without numbers.",

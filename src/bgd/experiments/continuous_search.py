@@ -42,7 +42,7 @@ EXPERIMENT = Experiment(
             seeds=(2019,),
             setup=Setup.model_validate(merged(Setup(data=DataConfig(train=12_000, test=2_000)), tasks(5, 300))),
         ),
-        "paper": paper("five tasks, 9,380 iterations each, one seed"),
+        "paper": paper("five tasks, 9,380 iterations each, one seed", bgd=()),
     },
     notes=(
         "Combinations whose penalty grows beyond what the optimizer can follow end with an error that says so: in the "

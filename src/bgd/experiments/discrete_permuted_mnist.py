@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bgd.experiments.scales import STAND_IN, paper, smoke
+from bgd.experiments.scales import BGD, STAND_IN, paper, smoke
 from bgd.experiments.types import Experiment, Preset, Row
 from bgd.runs.types import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -32,7 +32,7 @@ EXPERIMENT = Experiment(
         LONG: Setup(stream=StreamConfig(epochs=300, batch_size=BATCH[LONG])),
     },
     methods={
-        "BGD": Row(method="bgd", settings={"std_init": 0.06, "mc_samples": 10, "lr": 1.0}),
+        "BGD": Row(method="bgd", settings=BGD | {"std_init": 0.06}),
         "VCL": Row(method="vcl", settings={"lr": 0.001}, setup=TOLD),
         "SI": Row(method="si", settings=SI | {"coefficient": 0.05}, setup=TOLD),
         "SGD": Row(method="sgd", settings={"lr": 0.01}, only=(SHORT,)),

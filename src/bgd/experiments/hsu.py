@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bgd.experiments.scales import HSU
+from bgd.experiments.scales import BGD, HSU
 from bgd.experiments.types import Cell, Reported, Row
 from bgd.runs.types import NetConfig, Setup, TestConfig
 
@@ -90,7 +90,7 @@ def bgd(std_init: dict[str, float], test: TestConfig, loss_over_all: tuple[str, 
     everything = Setup(loss_over="all")
     return Row(
         method="bgd",
-        settings={"mc_samples": 10, "lr": 1.0},
+        settings=BGD,
         setup=Setup(net=NetConfig(init="xavier"), test=test),
         columns={
             column: Cell(settings={"std_init": std}, setup=everything if column in loss_over_all else Setup())

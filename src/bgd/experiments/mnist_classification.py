@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bgd.experiments.scales import STAND_IN, paper, smoke
+from bgd.experiments.scales import BGD, STAND_IN, paper, smoke
 from bgd.experiments.types import Cell, Experiment, Preset, Reported, Row
 from bgd.runs.types import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -30,7 +30,7 @@ EXPERIMENT = Experiment(
     columns={f"width {w}": Setup(net=NetConfig(widths=(w, w))) for w in WIDTHS},
     methods={
         "BBB": Row(method="bbb", settings={"lr": 0.001}, columns=_stds()),
-        "BGD": Row(method="bgd", settings={"mc_samples": 10, "lr": 1.0}, columns=_stds()),
+        "BGD": Row(method="bgd", settings=BGD, columns=_stds()),
         "SGD": Row(method="sgd", settings={"lr": 0.1}),
     },
     seeds=(2019,),

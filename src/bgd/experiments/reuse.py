@@ -1,0 +1,54 @@
+"""The same work is done once: a run that another comparison has finished is taken over, under its new name.
+
+Tables share cells: class learning without the labels trick stands in two of them, BGD with K = 10 in three. Labels
+(experiment, preset, row, column) decide nothing about a run; everything else must be equal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bgd.experiments.comparison import run_folders
+from bgd.methods import settings_of
+from bgd.runs.folder import RunFolder, finished, read_config, read_result
+from bgd.runs.types import RunConfig
+
+LABELS = ("experiment", "preset", "row", "column")
+
+
+def work(config: RunConfig) -> str:
+    """What decides the numbers of a run, with every setting that was left to its default; labels are no part of it.
+
+    >>> one = RunConfig(method="sgd", row="SGD", settings={"lr": 0.01})
+    >>> work(one) == work(RunConfig(method="sgd", experiment="another")) != work(one.model_copy(update={"seed": 1}))
+    True
+    """
+    everything: dict[str, Any] = config.model_dump(mode="json", exclude=set(LABELS))
+    everything["settings"] = settings_of(config.method) | config.settings
+    return json.dumps(everything, sort_keys=True)
+
+
+def take_over(folders: Sequence[Path], others: Path, threads: int) -> list[Path]:
+    """Finish planned runs whose work is done in a run below ``others``; returns the folders of these.
+
+    Only results of runs with as many threads count, since their bits differ otherwise. The machine's record, with the
+    time that it took, comes along.
+    """
+    wanted = {work(config): (path, config) for path in folders if not finished(path) for config in [read_config(path)]}
+    taken = []
+    for donor in sorted(run_folders(others)) if wanted else []:
+        if not finished(donor) or not (found := wanted.get(work(read_config(donor)))):
+            continue
+        path, config = found
+        result = read_result(donor)
+        if result.machine is None or result.machine.threads != threads or finished(path):
+            continue
+        target = RunFolder(path)
+        with target.opened(config):
+            (path / "metrics.jsonl").write_bytes((donor / "metrics.jsonl").read_bytes())
+            target.finish(result.model_copy(update={"config": config}), result.machine)
+        taken.append(path)
+    return taken

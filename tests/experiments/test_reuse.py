@@ -1,0 +1,63 @@
+"""The same work is done once, and only the same work."""
+
+from pathlib import Path
+
+import pytest
+
+from bgd.experiments import find
+from bgd.experiments.comparison import Declaration, collect, declare
+from bgd.experiments.plan import comparison_folder, plan
+from bgd.experiments.reuse import take_over, work
+from bgd.runs.folder import finished, read_result
+from bgd.runs.run import run
+from bgd.runs.types import RunConfig
+
+
+def declared(place: Path, name: str, **choice: object) -> tuple[list[RunConfig], list[Path]]:
+    experiment = find(name)
+    configs = plan(experiment, "smoke", **choice)  # type: ignore[arg-type]
+    folder = comparison_folder(place, experiment, "smoke")
+    return configs, declare(folder, Declaration(experiment=experiment, preset="smoke"), configs)
+
+
+def test_a_cell_that_two_tables_share_is_run_once_and_appears_in_both(tmp_path: Path) -> None:
+    configs, folders = declared(tmp_path, "labels-trick", methods=["SGD"], columns=["class learning"])
+    result = run(configs[0], folders[0])
+    _, others = declared(tmp_path, "split-mnist", methods=["SGD"])
+    taken = take_over(others, tmp_path, threads=1)
+    assert [path.name.split("--")[0] for path in taken] == ["class"]
+    assert [finished(path) for path in others] == [False, False, True]
+    copy = read_result(taken[0])
+    assert copy.R == result.R and copy.machine == result.machine
+    assert (copy.config.experiment, copy.config.column) == ("split-mnist", "class")
+    assert [r.config.column for r in collect(taken[0].parent).results] == ["class"]
+    assert take_over(others, tmp_path, threads=1) == []
+
+
+@pytest.mark.parametrize("threads, settings", [(2, {}), (1, {"lr": 0.5})])
+def test_other_work_is_not_taken_over(tmp_path: Path, threads: int, settings: dict[str, float]) -> None:
+    configs, folders = declared(tmp_path, "labels-trick", methods=["SGD"], columns=["class learning"])
+    other = configs[0].model_copy(update={"settings": configs[0].settings | settings})
+    run(other, tmp_path / "elsewhere" / "run")
+    assert take_over(folders, tmp_path, threads) == []
+
+
+def test_a_setting_left_to_its_default_equals_the_same_setting_given() -> None:
+    given = RunConfig(method="bgd", settings={"std_init": 0.02, "lr": 1.0})
+    assert work(given) == work(RunConfig(method="bgd", settings={"lr": 1.0}))
+    assert work(given) != work(RunConfig(method="bgd", settings={"lr": 2.0}))
+
+
+def test_paper_tables_share_their_cells() -> None:
+    def works(name: str, **choice: object) -> set[str]:
+        return {work(config) for config in plan(find(name), "paper", **choice)}  # type: ignore[arg-type]
+
+    without = works("labels-trick", columns=["class learning"])
+    assert without < works("split-mnist", columns=["class"])
+    assert works("labels-trick", columns=["+ labels trick"], methods=["BGD"], seeds=[2019]) < works("mc-samples")
+    assert works("continuous-permuted-mnist", columns=["10 tasks"], methods=["BGD", "BGD, std capped", "SGD"]) < works(
+        "mc-samples"
+    )
+    assert works("continuous-permuted-mnist", columns=["5 tasks"], methods=["MAS"], seeds=[2019]) < works(
+        "continuous-search"
+    )
