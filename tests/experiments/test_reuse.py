@@ -28,13 +28,14 @@ def test_a_cell_that_two_tables_share_is_run_once_and_appears_in_both(tmp_path: 
     assert [path.name.split("--")[0] for path in taken] == ["class"]
     assert [finished(path) for path in others] == [False, False, True]
     copy = read_result(taken[0])
-    assert copy.R == result.R and copy.machine == result.machine
+    assert copy.R == result.R
+    assert copy.machine == result.machine
     assert (copy.config.experiment, copy.config.column) == ("split-mnist", "class")
     assert [r.config.column for r in collect(taken[0].parent).results] == ["class"]
     assert take_over(others, tmp_path, threads=1) == []
 
 
-@pytest.mark.parametrize("threads, settings", [(2, {}), (1, {"lr": 0.5})])
+@pytest.mark.parametrize(("threads", "settings"), [(2, {}), (1, {"lr": 0.5})])
 def test_other_work_is_not_taken_over(tmp_path: Path, threads: int, settings: dict[str, float]) -> None:
     configs, folders = declared(tmp_path, "labels-trick", methods=["SGD"], columns=["class learning"])
     other = configs[0].model_copy(update={"settings": configs[0].settings | settings})

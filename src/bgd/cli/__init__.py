@@ -15,6 +15,7 @@ from rich.console import Console
 from bgd._version import __version__
 from bgd.cli import data, experiments
 from bgd.cli.doctor import doctor
+from bgd.cli.pack import pack
 from bgd.cli.report import compare, report
 from bgd.cli.resume import resume
 from bgd.cli.run import run
@@ -53,6 +54,7 @@ app.command(name="run")(run)
 app.command(name="resume")(resume)
 app.command(name="report")(report)
 app.command(name="compare")(compare)
+app.command(name="pack")(pack)
 app.command(name="doctor")(doctor)
 
 

@@ -2,6 +2,7 @@
 
 experiment.json     the declaration (with the user's own changes), the preset, and the command that made it
 <run>/              see bgd.runs.folder
+runs.jsonl          finished runs in short, where a comparison was packed: see bgd.experiments.pack
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from bgd.experiments.types import Experiment
 from bgd.runs.folder import clear_errors, finished, prepare, read_config, read_result, write_atomically
 from bgd.runs.types import RunConfig, RunError, RunResult, Strict
 
-FILE = "experiment.json"
+FILE, PACKED = "experiment.json", "runs.jsonl"
 
 
 class Declaration(Strict):
@@ -94,8 +95,33 @@ def collect(folder: str | Path) -> Collected:
             comparison.unfinished.append(path)
             if (path / "failure.txt").exists():
                 comparison.failed.append(path)
+    there = {result.config.digest for result in comparison.results}
+    packed = [result for result in read_packed(folder) if result.config.digest not in there]
+    comparison.results.extend(result for result in packed if _declared(declaration, result.config))
+    if len(there) + len(packed) > len(comparison.results):
+        comparison.outdated.append(folder / PACKED)
     comparison.results.sort(key=lambda r: (columns.index(r.config.column), rows.index(r.config.row), r.config.seed))
     return comparison
+
+
+def read_packed(folder: Path) -> list[RunResult]:
+    """The runs of ``runs.jsonl``; none where there is no such file.
+
+    >>> read_packed(Path("no-such-folder"))
+    []
+    """
+    path = folder / PACKED
+    if not path.is_file():
+        return []
+    results = []
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        try:
+            results.append(RunResult.model_validate_json(line))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"])) or "the line"
+            raise RunError(f"{path}, line {number}: not a run of this version: {where}: {first['msg']}") from error
+    return results
 
 
 def _declared(declaration: Declaration, config: RunConfig) -> bool:

@@ -1,0 +1,71 @@
+"""A packed comparison says what its folder says."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bgd.cli import main
+from bgd.experiments.comparison import collect
+from bgd.experiments.pack import pack
+from bgd.report.data import to_json
+from bgd.report.load import load
+from bgd.runs.types import RunError
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs")
+    with pytest.raises(SystemExit, match="0"):
+        main(f"run mc-samples --preset smoke --methods sgd --seeds 1,2 --jobs 1 --quiet --out {out}".split())
+    return out / "mc-samples-smoke"
+
+
+def test_a_report_of_the_pack_equals_that_of_the_folder(comparison: Path, tmp_path: Path) -> None:
+    packed = pack(comparison, tmp_path / "results")
+    assert sorted(path.name for path in packed.iterdir()) == ["experiment.json", "runs.jsonl"]
+    whole, small = load([comparison]), load([tmp_path / "results"])
+    assert _digits(to_json(small)) == _digits(to_json(whole))
+    ours, theirs = collect(comparison), collect(packed)
+    assert [r.config for r in theirs.results] == [r.config for r in ours.results]
+    for one, other in zip(theirs.results, ours.results, strict=True):
+        assert np.allclose(one.R, other.R, rtol=1e-5)
+    assert all(r.machine and r.machine.command for r in theirs.results)
+    assert not theirs.outdated
+    assert not theirs.unfinished
+
+
+def _digits(text: str) -> str:
+    """With numbers as coarse as a table shows them."""
+    return re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.2f}", text)
+
+
+def test_packing_twice_gives_the_same_bytes(comparison: Path, tmp_path: Path) -> None:
+    first = (pack(comparison, tmp_path) / "runs.jsonl").read_bytes()
+    assert (pack(comparison, tmp_path) / "runs.jsonl").read_bytes() == first
+
+
+def test_runs_beside_their_pack_count_once(comparison: Path, tmp_path: Path) -> None:
+    packed = pack(comparison, tmp_path)
+    run = next(path for path in comparison.iterdir() if path.is_dir())
+    (packed / run.name).symlink_to(run)
+    assert len(collect(packed).results) == len(collect(comparison).results)
+
+
+def test_what_cannot_be_packed_or_read_is_named(comparison: Path, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="is the comparison itself"):
+        pack(comparison, comparison.parent)
+    packed = pack(comparison, tmp_path)
+    path = packed / "runs.jsonl"
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(RunError, match=r"runs\.jsonl, line 4: not a run of this version"):
+        collect(packed)
+
+
+def test_the_command(comparison: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["pack", str(comparison.parent), "--out", str(tmp_path)])
+    assert capsys.readouterr().out.strip() == str(tmp_path / "mc-samples-smoke")
+    with pytest.raises(SystemExit, match="1"):
+        main(["pack", str(tmp_path / "nothing")])
