@@ -1,8 +1,8 @@
-"""A mean-field Gaussian over the weights of a net, trained by backpropagation: what VCL and BBB share."""
+"""Learners that draw networks; and a mean-field Gaussian trained by backpropagation, which VCL and BBB share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Literal, get_args
 
@@ -147,7 +147,34 @@ class MeanField:
                 tensor.copy_(state[key][name])
 
 
-class Variational(Base):
+class Sampled(Base):
+    """A learner that draws networks: how it predicts from them. ``draws`` says where they come from."""
+
+    test_samples: int = 0
+
+    def draws(self, x: Tensor, samples: int) -> Iterable[Tensor]:
+        """The scores of ``samples`` drawn networks, one after the other: the same networks at every call."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def predict_samples(self, x: Tensor, samples: int, task: int | Tensor | None = None) -> Tensor:
+        """The scores of ``samples`` draws, (samples, B, outputs): the same draws at every call."""
+        with evaluating(self.net):
+            return torch.stack([self.outputs.restrict(scores, task) for scores in self.draws(x, samples)])
+
+    @torch.no_grad()
+    def predict(self, x: Tensor, task: int | Tensor | None = None) -> Tensor:
+        """The scores of the mean network, or the log of the mean probability over ``test_samples`` draws."""
+        if not self.test_samples:
+            return super().predict(x, task)
+        return mean_log_softmax(self.predict_samples(x, self.test_samples, task))
+
+    def std(self) -> Weights:
+        """The std of each weight."""
+        raise NotImplementedError
+
+
+class Variational(Sampled):
     """Minimises mean_b E_q[loss] + KL(q || prior) / N by Adam: the negative ELBO per sample.
 
     Args:
@@ -205,20 +232,14 @@ class Variational(Base):
         check_outputs(self.net, scores, self.outputs.heads)
         return scores
 
-    @torch.no_grad()
-    def predict_samples(self, x: Tensor, samples: int, task: int | Tensor | None = None) -> Tensor:
-        """The scores of ``samples`` draws, (samples, B, outputs): the same draws at every call."""
+    def draws(self, x: Tensor, samples: int) -> Iterator[Tensor]:
+        """From a generator of their own."""
         generator = generator_for(self.net, self.seed + 1)
-        with evaluating(self.net):
-            draws = [self.outputs.restrict(self.draw_scores(x, generator), task) for _ in range(samples)]
-        return torch.stack(draws)
+        return (self.draw_scores(x, generator) for _ in range(samples))
 
-    @torch.no_grad()
-    def predict(self, x: Tensor, task: int | Tensor | None = None) -> Tensor:
-        """The scores of the mean network, or the log of the mean probability over ``test_samples`` draws."""
-        if not self.test_samples:
-            return super().predict(x, task)
-        return mean_log_softmax(self.predict_samples(x, self.test_samples, task))
+    def std(self) -> Weights:
+        """The std of each weight."""
+        return self.posterior.std()
 
     def kl_weight(self) -> float:
         """The factor of the KL term: 1 / N, the number of samples that the posterior is to learn from."""
