@@ -29,7 +29,7 @@ def test_all_are_there():
 def test_every_preset_can_run(name):
     experiment = EXPERIMENTS[name]
     check_declaration(experiment)
-    assert list(experiment.presets) == ["smoke", "quick", "paper"]
+    assert [name for name in experiment.presets if name != "short"] == ["smoke", "quick", "paper"]
     for preset in experiment.presets:
         configs = plan(experiment, preset)  # checks every run's settings and scenario
         assert len({config.digest for config in configs}) == len(configs)

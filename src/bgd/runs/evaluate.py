@@ -15,7 +15,7 @@ from bgd.inference import Method as Inference
 from bgd.inference import Prediction
 from bgd.methods.base import Base
 from bgd.methods.types import Learner
-from bgd.methods.variational import Variational
+from bgd.methods.variational import Sampled
 from bgd.optim import BGD
 from bgd.scenarios import Batch
 
@@ -90,8 +90,8 @@ def stds(learner: Learner) -> Tensor | None:
     >>> stds(bgd)
     tensor([0.5000, 0.5000, 0.5000, 0.5000, 0.5000, 0.5000])
     """
-    if isinstance(learner, Variational):
-        parts = list(learner.posterior.std().values())
+    if isinstance(learner, Sampled):
+        parts = list(learner.std().values())
     elif isinstance(learner, Base) and isinstance(learner.optimizer, BGD):
         optimizer = learner.optimizer
         parts = [optimizer.state[p]["std"] for group in optimizer.param_groups for p in group["params"]]
