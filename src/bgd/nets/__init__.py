@@ -1,6 +1,24 @@
 """Networks: plain modules, initialised from a generator of their own."""
 
-from bgd.nets.init import INITS, he_, initialise, torch_, xavier_
+from bgd.nets.convnet import ConvNet
+from bgd.nets.init import INITS, he_, initialise, torch_, torch_zero_bias_, xavier_
+from bgd.nets.lenet import LeNet
 from bgd.nets.mlp import MLP
+from bgd.nets.vgg import VGG, VGG11, VGG16
+from bgd.nets.zenke import ZenkeNet
 
-__all__ = ["INITS", "MLP", "he_", "initialise", "torch_", "xavier_"]
+__all__ = [
+    "INITS",
+    "MLP",
+    "VGG",
+    "VGG11",
+    "VGG16",
+    "ConvNet",
+    "LeNet",
+    "ZenkeNet",
+    "he_",
+    "initialise",
+    "torch_",
+    "torch_zero_bias_",
+    "xavier_",
+]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 Layer = nn.Linear | nn.Conv2d
 
@@ -64,22 +65,45 @@ def torch_(layer: Layer, generator: torch.Generator) -> None:
         nn.init.uniform_(layer.bias, -bound, bound, generator=generator)
 
 
-INITS: dict[str, Callable[[Layer, torch.Generator], None]] = {"xavier": xavier_, "torch": torch_, "he": he_}
+def torch_zero_bias_(layer: Layer, generator: torch.Generator) -> None:
+    r"""Torch's own default for the weights, uniform in :math:`\pm 1 / \sqrt{n_{in}}`; zero biases.
+
+    So the paper begins its VGG16 with BatchNorm.
+
+    >>> layer = nn.Linear(4, 2)
+    >>> torch_zero_bias_(layer, torch.Generator().manual_seed(0))
+    >>> bool(layer.weight.any()), bool(layer.bias.any())
+    (True, False)
+    """
+    torch_(layer, generator)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+
+
+INITS: dict[str, Callable[[Layer, torch.Generator], None]] = {
+    "xavier": xavier_,
+    "torch": torch_,
+    "he": he_,
+    "torch-zero-bias": torch_zero_bias_,
+}
 
 
 def initialise(net: nn.Module, init: str, seed: int | torch.Generator) -> None:
     """Initialise every linear and convolution layer of a net, in order of their definition.
 
+    Normalisation layers begin anew with scale 1, shift 0, and running statistics of mean 0 and variance 1, whatever
+    the rule.
+
     Args:
         net: changed in place; layers of other kinds are left alone.
-        init: ``"xavier"``, ``"torch"`` or ``"he"``.
+        init: ``"xavier"``, ``"torch"``, ``"he"`` or ``"torch-zero-bias"``.
         seed: of a generator made for this net, or a generator to draw from.
 
     >>> net = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
     >>> initialise(net, "xavier", seed=1)
     >>> initialise(net, "Xavier", seed=1)
     Traceback (most recent call last):
-    ValueError: init='Xavier' is not known: choose one of xavier, torch, he
+    ValueError: init='Xavier' is not known: choose one of xavier, torch, he, torch-zero-bias
     """
     if init not in INITS:
         raise ValueError(f"init={init!r} is not known: choose one of {', '.join(INITS)}")
@@ -87,3 +111,5 @@ def initialise(net: nn.Module, init: str, seed: int | torch.Generator) -> None:
     for layer in net.modules():
         if isinstance(layer, nn.Linear | nn.Conv2d):
             INITS[init](layer, generator)
+        elif isinstance(layer, _BatchNorm):
+            layer.reset_parameters()

@@ -1,0 +1,92 @@
+"""What the convolutional networks have in common: images in, features, perhaps a hidden layer, one output layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from bgd.nets.init import initialise
+
+
+class ConvNet(nn.Module):
+    """Convolutions (``features``), fully connected ReLU layers (``hidden``) and one linear output layer (``head``).
+
+    A shared head has C outputs; one head per task is the same layer with T x C of them (``Heads.outputs``), as in
+    the MLP.
+
+    Args:
+        inputs: shape of an image, (channels, height, width).
+        outputs: of the last layer.
+        features: layers that keep the batch first; made on the device "meta", where nothing is drawn (``conv``).
+        widths: of the hidden layers; none by default.
+        dropout: the share of each hidden layer's units that is dropped in training.
+        init: ``"xavier"``, ``"he"``, ``"torch"`` or ``"torch-zero-bias"``.
+        seed: of the initialisation's own generator, or that generator. The global one is never touched.
+
+    >>> net = ConvNet((1, 8, 8), 10, [conv(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2)], widths=(20,))
+    >>> net(torch.zeros(7, 1, 8, 8)).shape, net.hidden[0].in_features
+    (torch.Size([7, 10]), 36)
+    >>> net(torch.zeros(7, 64))
+    Traceback (most recent call last):
+    ValueError: this ConvNet takes images of shape (1, 8, 8), got a batch of shape (7, 64): give it (B, 1, 8, 8), ...
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[int],
+        outputs: int,
+        features: Iterable[nn.Module],
+        widths: Sequence[int] = (),
+        dropout: float = 0.0,
+        *,
+        init: str = "xavier",
+        seed: int | torch.Generator = 0,
+    ) -> None:
+        super().__init__()
+        if outputs < 1:
+            raise ValueError(f"a {type(self).__name__} needs at least one output, got {outputs}")
+        self.inputs = tuple(inputs)
+        self.features = nn.Sequential(*features)
+        size = self._size_of_features()
+        hidden: list[nn.Module] = []
+        for width in widths:
+            hidden += [nn.Linear(size, width, device="meta"), nn.ReLU()] + [nn.Dropout(dropout)] * (dropout > 0)
+            size = width
+        self.hidden = nn.Sequential(*hidden)
+        self.head = nn.Linear(size, outputs, device="meta")
+        self.to_empty(device="cpu")
+        initialise(self, init, seed)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs (B, outputs) of a batch of images (B, C, H, W)."""
+        if tuple(x.shape[1:]) != self.inputs:
+            raise ValueError(
+                f"this {type(self).__name__} takes images of shape {self.inputs}, got a batch of shape "
+                f"{tuple(x.shape)}: give it (B, {', '.join(map(str, self.inputs))}), or build it for this shape"
+            )
+        out: Tensor = self.head(self.hidden(self.features(x).flatten(1)))
+        return out
+
+    def _size_of_features(self) -> int:
+        """Of one image, by a pass without numbers."""
+        name = type(self).__name__
+        if len(self.inputs) != 3 or min(self.inputs) < 1:
+            raise ValueError(f"a {name} takes images (channels, height, width), got inputs={self.inputs}")
+        try:
+            return math.prod(self.features(torch.empty(2, *self.inputs, device="meta")).shape[1:])
+        except RuntimeError as error:
+            raise ValueError(
+                f"images of shape {self.inputs} are too small for a {name}: pad them, or use another net"
+            ) from error
+
+
+def conv(channels: int, filters: int, kernel: int, padding: int = 0, *, bias: bool = True) -> nn.Conv2d:
+    """A convolution whose weights are still to be initialised: its default would draw from the global generator.
+
+    >>> conv(3, 20, 5).weight.device.type
+    'meta'
+    """
+    return nn.Conv2d(channels, filters, kernel, padding=padding, bias=bias, device="meta")

@@ -1,0 +1,42 @@
+"""The network of the vision mix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from bgd.nets.convnet import ConvNet, conv
+
+
+class LeNet(ConvNet):
+    """LeNet-like, 20-50-500: two convolutions of 5 x 5, each with ReLU and max-pooling, and a hidden layer of 500.
+
+    Convolutions pad by 1, as in the paper's authors' code: 32 x 32 images give 50 x 6 x 6 features. The hidden layer
+    has a ReLU, as in LeNet and as the other nets here have (their code goes on without one).
+
+    Args:
+        inputs: shape of an image, (channels, height, width).
+        outputs: of the last layer, for all tasks together.
+        init: ``"xavier"`` (the paper's), ``"he"``, ``"torch"`` or ``"torch-zero-bias"``.
+        seed: of the initialisation's own generator, or that generator.
+
+    >>> net = LeNet((3, 32, 32), outputs=5 * 10)
+    >>> net(torch.zeros(7, 3, 32, 32)).shape, net.hidden[0].in_features
+    (torch.Size([7, 50]), 1800)
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[int] = (3, 32, 32),
+        outputs: int = 10,
+        *,
+        init: str = "xavier",
+        seed: int | torch.Generator = 0,
+    ) -> None:
+        features = [
+            *(conv(inputs[0], 20, 5, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+            *(conv(20, 50, 5, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+        ]
+        super().__init__(inputs, outputs, features, widths=(500,), init=init, seed=seed)
