@@ -17,6 +17,7 @@ from bgd.experiments import (
     digits,
     discrete_permuted_mnist,
     labels_trick,
+    labels_trick_coefficients,
     mc_samples,
     mnist_classification,
     permuted_mnist,
@@ -30,6 +31,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     for module in (
         digits,
         labels_trick,
+        labels_trick_coefficients,
         split_mnist,
         permuted_mnist,
         continuous_permuted_mnist,
