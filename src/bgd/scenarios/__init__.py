@@ -2,10 +2,12 @@
 
 The four questions give a ``Scenario`` (``ask``, ``scenario``); a data set is prepared (``pad``, ``subset``,
 ``to_shape``, ``limit``) and cut into tasks (``split``, ``permute``, ``rotate``, ``mix``); a stream shows them over
-time (``Discrete``, ``Continuous``, ``Drifting``, ``Joint``) and hands a learner one ``Batch`` at a time.
+time (``Discrete``, ``Continuous``, ``Drifting``, ``Joint``), augments its images (``Augment``) if asked to, and hands a
+learner one ``Batch`` at a time.
 """
 
 from bgd.data.types import DataSet, Part
+from bgd.scenarios.augment import Augment
 from bgd.scenarios.continuous import Continuous
 from bgd.scenarios.cuts import mix, permute, rotate, split
 from bgd.scenarios.discrete import Discrete, Joint
@@ -27,6 +29,7 @@ __all__ = [
     "SCENARIOS",
     "TREE",
     "UNIT",
+    "Augment",
     "Batch",
     "Continuous",
     "DataSet",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from bgd.scenarios.augment import Augment
 from bgd.scenarios.draws import Use, below, unit, words
 from bgd.scenarios.memory import Latest
 from bgd.scenarios.pixels import Rows
@@ -29,6 +30,7 @@ class Continuous(Stream):
         batch_size: samples of a batch.
         seed: of tasks and images drawn.
         memory: bytes that may be spent to remember changed images; 0 for none.
+        augment: what happens to training images before they are normalised; None for nothing.
 
     >>> import torch
     >>> from bgd.scenarios import DataSet, Part, permute, scenario
@@ -51,8 +53,9 @@ class Continuous(Stream):
         batch_size: int = 128,
         seed: int = 0,
         memory: int = MEMORY,
+        augment: Augment | None = None,
     ) -> None:
-        super().__init__(tasks, scenario, batch_size=batch_size, seed=seed, memory=memory)
+        super().__init__(tasks, scenario, batch_size=batch_size, seed=seed, memory=memory, augment=augment)
         self.corners = corners(iterations, len(tasks), beta)
         self.iterations = iterations
         self.beta = beta

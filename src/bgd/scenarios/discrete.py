@@ -9,6 +9,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from bgd.scenarios.augment import Augment
 from bgd.scenarios.draws import Use, permutation
 from bgd.scenarios.errors import ScenarioError
 from bgd.scenarios.memory import Latest
@@ -28,6 +29,7 @@ class Discrete(Stream):
         batch_size: samples of a batch.
         seed: of the shuffling.
         memory: bytes that may be spent to remember changed images; 0 for none.
+        augment: what happens to training images before they are normalised; None for nothing.
 
     >>> import torch
     >>> from bgd.scenarios import DataSet, Part, permute, scenario
@@ -51,8 +53,9 @@ class Discrete(Stream):
         batch_size: int = 128,
         seed: int = 0,
         memory: int = MEMORY,
+        augment: Augment | None = None,
     ) -> None:
-        super().__init__(tasks, scenario, batch_size=batch_size, seed=seed, memory=memory)
+        super().__init__(tasks, scenario, batch_size=batch_size, seed=seed, memory=memory, augment=augment)
         self.epochs = _checked(epochs)
         self._steps = [-(-len(task.train) // batch_size) for task in tasks]
         self.stages = tuple(accumulate(epochs * steps for steps in self._steps))
@@ -98,8 +101,9 @@ class Joint(Stream):
         batch_size: int = 128,
         seed: int = 0,
         memory: int = MEMORY,
+        augment: Augment | None = None,
     ) -> None:
-        super().__init__(tasks, scenario, batch_size=batch_size, seed=seed, memory=memory)
+        super().__init__(tasks, scenario, batch_size=batch_size, seed=seed, memory=memory, augment=augment)
         self.epochs = _checked(epochs)
         self._starts = np.array([0, *accumulate(len(task.train) for task in tasks)])
         self._steps = -(-int(self._starts[-1]) // batch_size)

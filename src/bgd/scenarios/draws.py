@@ -22,6 +22,7 @@ class Use(IntEnum):
     ORDER = 2
     BATCH = 3
     PARTNERS = 4
+    AUGMENT = 5
 
 
 def words(seed: int, use: Use, place: tuple[int, int], count: int) -> NDArray[np.uint64]:

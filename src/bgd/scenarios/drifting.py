@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bgd.data.types import DataSet, Part
+from bgd.scenarios.augment import Augment
 from bgd.scenarios.cuts import Normalisation, resolve, whole
 from bgd.scenarios.draws import Use, below, words
 from bgd.scenarios.errors import ScenarioError
@@ -118,6 +119,7 @@ class Drifting(Stream):
         moments: at which the world can be tested.
         batch_size: samples of a batch.
         seed: of the images drawn.
+        augment: what happens to training images before they are normalised; None for nothing.
 
     >>> import torch
     >>> from bgd.scenarios import scenario
@@ -139,8 +141,9 @@ class Drifting(Stream):
         moments: int = 5,
         batch_size: int = 128,
         seed: int = 0,
+        augment: Augment | None = None,
     ) -> None:
-        super().__init__(drift.moments(moments), scenario, batch_size=batch_size, seed=seed, memory=0)
+        super().__init__(drift.moments(moments), scenario, batch_size=batch_size, seed=seed, memory=0, augment=augment)
         if iterations < moments:
             raise ScenarioError(
                 f"iterations={iterations} is out of range: give at least one for each of {moments} moments"

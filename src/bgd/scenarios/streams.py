@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from bgd.scenarios.augment import Augment
 from bgd.scenarios.draws import Use, words
 from bgd.scenarios.errors import ScenarioError
 from bgd.scenarios.knowledge import Knowledge
@@ -48,6 +49,7 @@ class Stream(ABC):
         batch_size: samples of a batch.
         seed: of everything that is drawn.
         memory: bytes that may be spent to remember changed (permuted, rotated) images; 0 for none.
+        augment: what happens to training images before they are normalised; None for nothing.
 
     Attributes:
         stages: iterations after which a task has been learnt: where a row of the accuracy matrix is measured.
@@ -64,6 +66,7 @@ class Stream(ABC):
         batch_size: int = 128,
         seed: int = 0,
         memory: int = MEMORY,
+        augment: Augment | None = None,
     ) -> None:
         if batch_size < 1:
             raise ScenarioError(f"batch_size={batch_size} is out of range: give 1 or more")
@@ -83,6 +86,7 @@ class Stream(ABC):
         self.scenario = scenario
         self.batch_size = batch_size
         self.seed = seed
+        self.augment = augment
         self._remembered = Remembered(memory)
         self._alike = len({task.train.normalise for task in tasks}) == 1
         # several batches are gathered at once: cheaper than one by one, as long as they stay in the cache
@@ -107,6 +111,8 @@ class Stream(ABC):
         raw = self._raw.get(chunk, lambda: self._gather(chunk))
         here = slice(raw.starts[k], raw.starts[k + 1])
         task, pixels = raw.tasks[k], raw.pixels[here]
+        if self.augment is not None:
+            pixels = self.augment(pixels, self.tasks.shape, self.seed, iteration)
         if isinstance(task, int) or self._alike:
             x = self.tasks[task if isinstance(task, int) else 0].train.x(pixels)
         else:
