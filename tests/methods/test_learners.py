@@ -16,6 +16,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "bgd": {"std_init": 0.2},
     "vcl": {"train_size": 96},
     "bbb": {"train_size": 96, "std_init": 0.3},
+    "noisy-adam": {"train_size": 96},
 }
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((name, REQUIRED.get(name, {})) for name in METHODS),
@@ -30,6 +31,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("bgd", {"std_init": 0.2, "mc_samples": 4, "batched": False, "antithetic": True, "test_samples": 3}),
     ("bgd", {"std_init": 0.2, "mc_samples": 2, "std_max": "init", "noise": "hash"}),
     ("bbb", {"train_size": 96, "sampling": "local", "train_samples": 2, "prior_std": 1.0}),
+    ("noisy-adam", {"train_size": 96, "kl_weight": 0.1, "fisher": "sample", "test_samples": 2}),
 ]
 IDS = [f"{n}-{'-'.join(f'{k}={v}' for k, v in s.items())}" for n, s in VARIANTS]
 

@@ -28,6 +28,7 @@ from bgd.methods.l2 import L2
 from bgd.methods.likelihoods import Categorical, Gaussian, Likelihood
 from bgd.methods.lwf import LwF
 from bgd.methods.mas import MAS
+from bgd.methods.noisy_adam import NoisyAdam
 from bgd.methods.offline import Offline
 from bgd.methods.online_ewc import OnlineEWC
 from bgd.methods.outputs import Outputs, Over
@@ -52,6 +53,7 @@ METHODS: dict[str, type[Base]] = {
     "lwf": LwF,
     "vcl": VCL,
     "bbb": BBB,
+    "noisy-adam": NoisyAdam,
     "bgd": BGD,
     "offline": Offline,
 }
@@ -177,6 +179,7 @@ __all__ = [
     "Likelihood",
     "LwF",
     "MethodError",
+    "NoisyAdam",
     "Offline",
     "OnlineEWC",
     "Outputs",
