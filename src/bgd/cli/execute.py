@@ -17,7 +17,7 @@ from bgd.cli.progress import display
 from bgd.experiments.comparison import collect, read_declaration
 from bgd.report.comparison import compare
 from bgd.report.tables import overview, to_rich
-from bgd.runs.build import build_data
+from bgd.runs.build import load, names_of
 from bgd.runs.executors import Executor, Job, Outcome, Processes, here
 from bgd.runs.folder import finished
 from bgd.runs.interrupt import Interrupted
@@ -114,8 +114,8 @@ def execute(jobs: Sequence[Job], how: How, comparisons: Sequence[Path]) -> None:
         Interrupted: if someone asked to stop (exit code 130).
     """
     todo = [job for job in jobs if not finished(job.folder)]
-    for data in {job.config.setup.data.model_dump_json(): job.config.setup.data for job in todo}.values():
-        build_data(data)  # fetched once, and what is wrong with it is said before anything starts
+    for name in dict.fromkeys(name for job in todo for name in names_of(job.config.setup.data)):
+        load(name)  # fetched once, and what is wrong with it is said before anything starts
     outcomes: list[Outcome] = []
     with display(len(todo), how.quiet or how.as_json) as shown:
         for outcome in how.choose(len(todo))(todo, shown.progress):

@@ -101,11 +101,13 @@ def _setup(setup: dict[str, Any]) -> str:
     length = (
         f"{stream['epochs']} epochs a task" if stream["kind"] == "discrete" else f"{stream['iterations']:,} iterations"
     )
-    count = "one task" if tasks["cut"] == "whole" else f"{tasks['count']} tasks ({tasks['cut']})"
-    widths = "-".join(map(str, net["widths"]))
+    tasks_in_all = len(data["mix"]) or tasks["count"]
+    count = "one task" if tasks["cut"] == "whole" else f"{tasks_in_all} tasks ({tasks['cut']})"
+    images = ", ".join(one["name"] for one in data["mix"]) or data["name"]
+    widths = " " + "-".join(map(str, net["widths"])) if net["name"] == "mlp" else ""
     return (
-        f"{data['name']}{size}; {setup['scenario']} learning, {count}, {length}, batch {stream['batch_size']}; "
-        f"{net['name']} {widths}, init {net['init']}; loss over {setup['loss_over'] or 'the usual outputs'}; "
+        f"{images}{size}; {setup['scenario']} learning, {count}, {length}, batch {stream['batch_size']}; "
+        f"{net['name']}{widths}, init {net['init']}; loss over {setup['loss_over'] or 'the usual outputs'}; "
         f"inference {setup['test']['inference']}"
     )
 

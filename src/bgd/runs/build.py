@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -14,11 +16,12 @@ from bgd.data.types import DataSet
 from bgd.errors import BGDError
 from bgd.methods import create, find, settings_of
 from bgd.methods.types import Learner
-from bgd.nets import MLP
-from bgd.runs.types import DataConfig, NetConfig, RunConfig, RunError, Setup
+from bgd.nets import MLP, VGG, VGG11, VGG16, LeNet, ZenkeNet
+from bgd.runs.types import AugmentConfig, DataConfig, NetConfig, RunConfig, RunError, SetConfig, Setup
 from bgd.scenarios import (
     PADDED_MNIST,
     UNIT,
+    Augment,
     Continuous,
     Discrete,
     Drifting,
@@ -27,6 +30,7 @@ from bgd.scenarios import (
     Stream,
     TaskSet,
     limit,
+    mix,
     pad,
     permute,
     rotate,
@@ -35,22 +39,87 @@ from bgd.scenarios import (
     separate_heads,
     shared_heads,
     split,
+    subset,
+    to_shape,
 )
 from bgd.scenarios.cuts import Normalisation
 
 NORMALISATIONS: dict[str, Normalisation] = {"unit": UNIT, "padded-mnist": PADDED_MNIST, "own": "own"}
 
+NETS: dict[str, Callable[..., nn.Module]] = {
+    "lenet": LeNet,
+    "zenke": ZenkeNet,
+    "vgg16": partial(VGG, plan=VGG16),
+    "vgg16-bn": partial(VGG, plan=VGG16, batch_norm=True),
+    "vgg11": partial(VGG, plan=VGG11),
+    "vgg11-bn": partial(VGG, plan=VGG11, batch_norm=True),
+}
+"""Nets for images, by the name that a configuration gives them."""
+
 
 def build_data(config: DataConfig) -> DataSet:
-    """The data set, cut to size and padded.
+    """The data set, cut to size, padded, and in the shape that is asked for.
 
     >>> build_data(DataConfig(name="digits", pad=2, train=100)).train
     Part(100 images, uint8 1x12x12)
+    >>> build_data(DataConfig(name="digits", shape=(3, 32, 32), train=100)).train
+    Part(100 images, uint8 3x32x32)
     """
-    return pad(limit(_load(config.name, os.environ.get("BGD_DATA")), config.train, config.test), config.pad)
+    data = pad(limit(load(config.name), config.train, config.test), config.pad)
+    return data if config.shape is None else to_shape(data, config.shape)
 
 
-@lru_cache(maxsize=2)  # many runs of one process use the same data
+def build_mix(config: DataConfig) -> list[DataSet]:
+    """The data sets of a mix, each with its own classes and size; their shapes are still their own.
+
+    >>> halves = DataConfig(mix=[{"name": "digits", "classes": range(5)}, {"name": "digits", "train": 80}], train=90)
+    >>> for data in build_mix(halves):
+    ...     print(data.name, len(data.classes), data.train)
+    digits 0-4 5 Part(90 images, uint8 1x8x8)
+    digits 10 Part(80 images, uint8 1x8x8)
+    """
+    return [_one_of(one, config) for one in config.mix]
+
+
+def _one_of(one: SetConfig, config: DataConfig) -> DataSet:
+    data = load(one.name)
+    if one.classes is not None:
+        first, last = one.classes[0], one.classes[-1]
+        run = one.classes == tuple(range(first, last + 1))
+        which = f"{first}-{last}" if run else ", ".join(map(str, one.classes))
+        data = replace(subset(data, one.classes), name=f"{data.name} {which}")
+    return pad(limit(data, one.train or config.train, one.test or config.test), config.pad)
+
+
+def names_of(config: DataConfig) -> list[str]:
+    """The data sets that a configuration uses, each once.
+
+    >>> names_of(DataConfig()), names_of(DataConfig(mix=[{"name": "cifar10"}, {"name": "svhn"}, {"name": "svhn"}]))
+    (['digits'], ['cifar10', 'svhn'])
+    """
+    return list(dict.fromkeys(one.name for one in config.mix)) or [config.name]
+
+
+def note_on(config: DataConfig) -> str:
+    """What a reader of results must know of the data, such as a part that is not the published one.
+
+    >>> note_on(DataConfig(name="digits"))
+    ''
+    """
+    notes = {name: note for name in names_of(config) if (note := load(name).note)}
+    return "; ".join(f"{name}: {note}" for name, note in notes.items()) if config.mix else "".join(notes.values())
+
+
+def load(name: str) -> DataSet:
+    """A data set as it is, from memory where this process has used it before.
+
+    >>> load("digits") is load("digits")
+    True
+    """
+    return _load(name, os.environ.get("BGD_DATA"))
+
+
+@lru_cache(maxsize=8)  # many runs of one process use the same data; a mix has several sets
 def _load(name: str, _folder: str | None) -> DataSet:
     return bgd.data.load(name)
 
@@ -61,9 +130,11 @@ def build_tasks(setup: Setup, seed: int) -> TaskSet:
     >>> build_tasks(Setup(scenario="class", tasks={"cut": "split"}), seed=0).heads.outputs
     10
     """
-    data, tasks = build_data(setup.data), setup.tasks
-    shared = scenario(setup.scenario).shared_head
+    tasks, shared = setup.tasks, scenario(setup.scenario).shared_head
     normalise = NORMALISATIONS[setup.data.normalise]
+    if tasks.cut == "mix":
+        return mix(build_mix(setup.data), shared_head=shared, shape=setup.data.shape, normalise=normalise)
+    data = build_data(setup.data)
     if tasks.cut == "split":
         return split(data, tasks.count, shared_head=shared, normalise=normalise)
     if tasks.cut == "rotate":
@@ -82,6 +153,7 @@ def build_stream(config: RunConfig) -> Stream:
     """
     setup, options = config.setup, config.setup.stream
     rules = scenario(setup.scenario)
+    augment = build_augment(options.augment)
     if options.kind == "drifting":
         world = rotating(
             build_data(setup.data), options.start, options.end, normalise=NORMALISATIONS[setup.data.normalise]
@@ -93,6 +165,7 @@ def build_stream(config: RunConfig) -> Stream:
             moments=options.moments,
             batch_size=options.batch_size,
             seed=config.seed,
+            augment=augment,
         )
     tasks = build_tasks(setup, config.seed)
     if find(config.method).joint:
@@ -100,7 +173,7 @@ def build_stream(config: RunConfig) -> Stream:
         if options.kind == "continuous":  # as much data as the stream would have shown
             shown, size = options.iterations * options.batch_size, sum(len(task.train) for task in tasks)
             epochs = max(1, round(shown / size))
-        return Joint(tasks, rules, epochs=epochs, batch_size=options.batch_size, seed=config.seed)
+        return Joint(tasks, rules, epochs=epochs, batch_size=options.batch_size, seed=config.seed, augment=augment)
     if options.kind == "continuous":
         return Continuous(
             tasks,
@@ -109,8 +182,20 @@ def build_stream(config: RunConfig) -> Stream:
             beta=options.beta,
             batch_size=options.batch_size,
             seed=config.seed,
+            augment=augment,
         )
-    return Discrete(tasks, rules, epochs=options.epochs, batch_size=options.batch_size, seed=config.seed)
+    return Discrete(
+        tasks, rules, epochs=options.epochs, batch_size=options.batch_size, seed=config.seed, augment=augment
+    )
+
+
+def build_augment(config: AugmentConfig) -> Augment | None:
+    """What happens to training images; None for nothing.
+
+    >>> build_augment(AugmentConfig(crop=4)), build_augment(AugmentConfig())
+    (Augment(crop=4, flip=False), None)
+    """
+    return Augment(config.crop, config.flip) if config.crop or config.flip else None
 
 
 def build_net(config: NetConfig, inputs: tuple[int, int, int], outputs: int, seed: int) -> nn.Module:
@@ -118,8 +203,16 @@ def build_net(config: NetConfig, inputs: tuple[int, int, int], outputs: int, see
 
     >>> build_net(NetConfig(widths=(20,)), (1, 8, 8), 10, seed=0).head
     Linear(in_features=20, out_features=10, bias=True)
+    >>> build_net(NetConfig(name="vgg16"), (1, 8, 8), 10, seed=0)
+    Traceback (most recent call last):
+    bgd.runs.types.RunError: net 'vgg16': images of shape (1, 8, 8) are too small for a VGG: pad them, or use ...
     """
-    return MLP(inputs, outputs, config.widths, init=config.init, seed=seed)
+    try:
+        if config.name == "mlp":
+            return MLP(inputs, outputs, config.widths, init=config.init, seed=seed)
+        return NETS[config.name](inputs, outputs, init=config.init, seed=seed)
+    except ValueError as error:
+        raise RunError(f"net {config.name!r}: {error}") from error
 
 
 def build_learner(config: RunConfig, stream: Stream) -> Learner:
@@ -130,6 +223,7 @@ def build_learner(config: RunConfig, stream: Stream) -> Learner:
     7210
     """
     net = build_net(config.setup.net, stream.tasks.shape, stream.tasks.heads.outputs, config.seed)
+    _check_batches(net, stream)
     sizes = [len(task.train) for task in stream.tasks]
     settings = _filled(config, train_size=sizes if config.method == "vcl" else sum(sizes))
     return create(
@@ -183,8 +277,32 @@ def _check_stream(setup: Setup, rules: Scenario) -> None:
         raise RunError(f"scenario {rules.name!r} needs a stream of kind {fitting}, not {kind!r}")
     if kind == "drifting" and not rules.shared_head:
         raise RunError("a drifting stream needs a scenario with a shared head")
-    if setup.tasks.cut == "rotate" and kind != "drifting" and not setup.tasks.degrees:
+    cut, sets = setup.tasks.cut, len(setup.data.mix)
+    if cut == "mix" and not sets:
+        raise RunError("tasks.cut is 'mix', but data.mix is empty: list its data sets there")
+    if cut != "mix" and sets:
+        raise RunError(f"data.mix lists {sets} data sets, but tasks.cut is {cut!r}: set it to 'mix', or give data.name")
+    if kind == "drifting" and sets:
+        raise RunError("a drifting stream takes one data set: give data.name, and leave data.mix empty")
+    if cut == "permute" and setup.tasks.count > 1 and build_augment(setup.stream.augment):
+        raise RunError("permuted pixels have no neighbours: leave out stream.augment, or cut the tasks otherwise")
+    if cut == "rotate" and kind != "drifting" and not setup.tasks.degrees:
         raise RunError("tasks.degrees is empty: give an angle for each rotated task")
+
+
+def _check_batches(net: nn.Module, stream: Stream) -> None:
+    """BatchNorm has no variance of a single image: say so now, not at the end of the first epoch."""
+    if not any(isinstance(layer, nn.BatchNorm2d) for layer in net.modules()) or not isinstance(
+        stream, Discrete | Joint
+    ):
+        return
+    sizes = [len(task.train) for task in stream.tasks]
+    for size in sizes if isinstance(stream, Discrete) else [sum(sizes)]:
+        if size % stream.batch_size == 1 or stream.batch_size == 1:
+            raise RunError(
+                f"BatchNorm cannot learn from a batch of one image, but {size:,} images in batches of "
+                f"{stream.batch_size} leave one: choose another stream.batch_size, or set data.train"
+            )
 
 
 def _check_device(device: str) -> None:

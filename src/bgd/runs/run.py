@@ -19,11 +19,12 @@ from typing import Any, TextIO
 
 from bgd.optim import CollapseWarning
 from bgd.runs import metrics
-from bgd.runs.build import build_data, build_learner, build_stream, check
+from bgd.runs.build import build_learner, build_stream, check, note_on
 from bgd.runs.environment import describe, torch_threads
 from bgd.runs.evaluate import histogram, inferences, score, stds
 from bgd.runs.folder import RunFolder, finished, read_result, write_json
 from bgd.runs.interrupt import Interrupted, Wish, wishes
+from bgd.runs.randomness import generator_states, own_randomness, restore_generators
 from bgd.runs.types import (
     CurvePoint,
     Evaluation,
@@ -85,7 +86,8 @@ def run(
     with files.opened(config):
         if finished(files.path):
             return read_result(files.path)
-        with torch_threads(options.threads), wishes(options.patient) as wish:
+        randomness = own_randomness(config.seed, config.device)
+        with torch_threads(options.threads), randomness, wishes(options.patient) as wish:
             return _Session(config, files, options, wish, report or (lambda _done, _of: None)).complete()
 
 
@@ -241,6 +243,7 @@ class _Session:
         state = {
             "iteration": self.iteration,
             "learner": self.learner.state_dict(),
+            "generators": generator_states(self.config.device),
             "loss": [self.loss_sum, self.loss_count],
             "seconds": [machine.seconds, machine.train_seconds],
             "sessions": self.sessions,
@@ -256,6 +259,8 @@ class _Session:
         if state is None:
             return
         self.learner.load_state_dict(state["learner"])
+        if "generators" in state:  # a checkpoint of an older version has none, nor had it dropout
+            restore_generators(state["generators"], self.config.device)
         self.iteration = state["iteration"]
         self.loss_sum, self.loss_count = state["loss"]
         self.seconds, self.train_seconds = state["seconds"]
@@ -293,7 +298,7 @@ def summarise(config: RunConfig, names: list[str], stages: tuple[int, ...], reco
         curve=[CurvePoint(**record) for record in kinds["loss"]],
         stds=[StdHistogram(**record) for record in kinds["stds"]],
         warnings=[record["text"] for record in kinds["warning"]],
-        data_note=build_data(config.setup.data).note,
+        data_note=note_on(config.setup.data),
     )
 
 

@@ -32,11 +32,26 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class SetConfig(Strict):
+    """One data set of a mix.
+
+    >>> SetConfig(name="cifar100", classes=range(10)).classes
+    (0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+    """
+
+    name: str = Field(description="a name that `bgd data list` knows, or a folder of .npz arrays")
+    classes: tuple[int, ...] | None = Field(default=None, description="only these, numbered 0, 1, ... in this order")
+    train: int | None = Field(default=None, ge=1, description="only the first training images; None: data.train")
+    test: int | None = Field(default=None, ge=1, description="only the first test images; None: data.test")
+
+
 class DataConfig(Strict):
-    """Which data, prepared how.
+    """Which data, prepared how: one data set by name, or a mix of several, each a task (``tasks.cut="mix"``).
 
     >>> DataConfig(name="mnist", pad=2, normalise="padded-mnist").train is None
     True
+    >>> [one.name for one in DataConfig(mix=[{"name": "mnist"}, {"name": "svhn"}], normalise="own").mix]
+    ['mnist', 'svhn']
     """
 
     name: str = Field(default="digits", description="a name that `bgd data list` knows, or a folder of .npz arrays")
@@ -46,19 +61,36 @@ class DataConfig(Strict):
     normalise: Literal["unit", "padded-mnist", "own"] = Field(
         default="unit", description="pixels in [0, 1]; Hsu et al.'s mean and std; or the training images' own"
     )
+    mix: tuple[SetConfig, ...] = Field(default=(), description="several data sets, in place of `name`")
+    shape: tuple[int, int, int] | None = Field(
+        default=None,
+        description="(C, H, W) of all images: smaller ones are framed in zeros, grey ones become C equal channels; "
+        "None: as they are, or for a mix the smallest shape in which all fit",
+    )
 
 
 class TasksConfig(Strict):
     """How the data is cut into tasks."""
 
-    cut: Literal["split", "permute", "rotate", "whole"] = "permute"
+    cut: Literal["split", "permute", "rotate", "whole", "mix"] = "permute"
     count: int = Field(default=5, ge=1, description="number of tasks (split, permute)")
     degrees: tuple[float, ...] = Field(default=(), description="angle of each task (rotate)")
     seed: int | None = Field(default=None, ge=0, description="of the permutations; None: the run's own seed")
 
 
+class AugmentConfig(Strict):
+    """What happens to training images; nothing by default."""
+
+    crop: int = Field(default=0, ge=0, description="crop at random from a frame with so many zeros on each side")
+    flip: bool = Field(default=False, description="mirror left and right, half of the time")
+
+
 class StreamConfig(Strict):
-    """In which order the tasks appear."""
+    """In which order the tasks appear.
+
+    >>> StreamConfig(augment={"crop": 4, "flip": True}).augment
+    AugmentConfig(crop=4, flip=True)
+    """
 
     kind: Literal["discrete", "continuous", "drifting"] = "discrete"
     batch_size: int = Field(default=128, ge=1)
@@ -68,14 +100,19 @@ class StreamConfig(Strict):
     start: float = Field(default=0.0, description="angle at the start, degrees (drifting)")
     end: float = Field(default=90.0, description="angle at the end, degrees (drifting)")
     moments: int = Field(default=5, ge=2, description="at which the world is tested (drifting)")
+    augment: AugmentConfig = AugmentConfig()
 
 
 class NetConfig(Strict):
-    """The network."""
+    """The network.
 
-    name: Literal["mlp"] = "mlp"
-    widths: tuple[int, ...] = Field(default=(200, 200), description="of the hidden layers")
-    init: Literal["xavier", "torch", "he"] = "xavier"
+    >>> NetConfig(name="vgg16-bn", init="torch-zero-bias").name
+    'vgg16-bn'
+    """
+
+    name: Literal["mlp", "lenet", "zenke", "vgg16", "vgg16-bn", "vgg11", "vgg11-bn"] = "mlp"
+    widths: tuple[int, ...] = Field(default=(200, 200), description="of the hidden layers (mlp)")
+    init: Literal["xavier", "torch", "he", "torch-zero-bias"] = "xavier"
 
 
 class TestConfig(Strict):
@@ -104,6 +141,14 @@ class Setup(Strict):
     )
 
 
+ADDED = {"data": ("mix", "shape"), "stream": ("augment",)}
+"""Settings younger than the first results: while left at their defaults they change no digest, so that runs keep it."""
+
+
+def _at_default(part: Strict, names: tuple[str, ...]) -> set[str]:
+    return {name for name in names if getattr(part, name) == type(part).model_fields[name].default}
+
+
 class RunConfig(Strict):
     """Everything that decides the result of a run, resolved: no defaults of an experiment are left open.
 
@@ -125,7 +170,8 @@ class RunConfig(Strict):
     @property
     def digest(self) -> str:
         """A short name for exactly this configuration."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:10]
+        added: Any = {"setup": {part: _at_default(getattr(self.setup, part), names) for part, names in ADDED.items()}}
+        return hashlib.sha256(self.model_dump_json(exclude=added).encode()).hexdigest()[:10]
 
     @property
     def title(self) -> str:
