@@ -70,12 +70,27 @@ def test_heat_map_leaves_out_what_was_not_measured():
     assert [text.get_text() for text in ax.texts] == ["90", "50", "100"]
 
 
+def test_bars_of_each_task_beside_the_papers_lines():
+    ours = [Summary(80, 2, 3), Summary(60, None, 1)]
+    figure = figures.task_bars(
+        [("BGD", ours, [82.5, 61]), ("SGD", ours[::-1], []), ("Adam", ours, [])], "ab", title="t"
+    )
+    assert [panel.get_title(loc="left") for panel in figure.axes if panel.axison] == ["BGD", "SGD", "Adam"]
+    bgd, sgd = figure.axes[:2]
+    assert [bar.get_height() for bar in bgd.patches] == [80, 60]
+    assert [bar.get_height() for bar in sgd.patches] == [60, 80]
+    assert [line.get_ydata()[0] for line in bgd.lines if len(set(line.get_ydata())) == 1][-2:] == [82.5, 61]
+    assert len(figure.legends) == 1
+    assert not figures.task_bars([("BGD", ours, [])], "ab", title="t").legends
+
+
 def test_every_kind_of_figure_is_drawn(comparison):
     drawn = plots(comparison)
     names = [plot.name for plot in drawn]
     assert names == [
         "results",
         "accuracy-by-task",
+        "each-task",
         "schedule",
         "stds-bgd",
         "learning-curves",

@@ -3,9 +3,11 @@ import re
 import pytest
 from made_runs import make_config, make_result
 
+from bgd.experiments.types import Reported
 from bgd.report.comparison import Unfinished, compare, same_and_different
 from bgd.report.statistics import Summary, Verdict
-from bgd.report.tables import detail, measures, overview, tables, to_markdown, to_text
+from bgd.report.tables import detail, each_task, extras, measures, overview, tables, times, to_markdown, to_text
+from bgd.runs.types import Machine
 
 
 def test_means_spreads_and_verdicts(comparison):
@@ -115,3 +117,42 @@ def test_other_measures(comparison):
     assert re.search(r"BGD +0.80 ± 0.10", text)
     assert "mc" not in text  # one way of inference is that of the main table
     assert measures(compare([])) is None
+
+
+def test_each_task_ours_beside_the_papers(results, experiment):
+    said = {"BGD": {"accuracy": Reported(mean=92, tasks=(95, 94, 93, 92, 86))}}
+    told = experiment.model_copy(update={"paper": said})
+    table = each_task(compare(results, told), "accuracy")
+    assert table.headers == ("method", "average", "task 1", "task 2", "task 3", "task 4", "task 5")
+    bgd, sgd, offline = table.rows
+    # after the last stage every task ends at the run's own accuracy: 91, 92, 93
+    assert [cell.text for cell in bgd] == [
+        "BGD",
+        "92.00 ± 1.00 / 92.00",
+        *(f"92.00 ± 1.00 / {p}.00" for p in (95, 94, 93, 92, 86)),
+    ]
+    assert sgd[2].text == "81.00 ± 1.41 / –"
+    assert [cell.bold for cell in offline[2:]] == [True] * 5
+    assert table in extras(compare(results, told))
+    assert not extras(compare(results, experiment))  # neither in the paper nor asked for
+    asked = experiment.model_copy(update={"figures": ("each-task",)})
+    assert [t.title for t in extras(compare(results, asked))] == ["Accuracy on each task at the end, %"]
+
+
+def test_times_are_multiples_of_one_row(experiment):
+    setup = {"scenario": "domain", "tasks": {"count": 5}, "stream": {"kind": "discrete", "epochs": 2}}
+    runs = [
+        make_result(row, 0.9, seed, setup=setup).model_copy(update={"machine": Machine(train_seconds=seconds)})
+        for row, seed, seconds in (("SGD", 1, 30), ("SGD", 2, 50), ("BGD", 1, 100))
+    ]
+    said = {"SGD": {"accuracy": Reported(seconds=7.8)}, "BGD": {"accuracy": Reported(mean=89.04, seconds=83.8)}}
+    timed = experiment.model_copy(update={"paper": said, "times_of": "SGD"})
+    table = times(compare(runs, timed))
+    assert table.headers == ("method", "accuracy, %", "paper's", "s an epoch", "x SGD", "paper's s", "paper's x SGD")
+    # two epochs of five tasks: 40 s / 10 and 100 s / 10
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["BGD", "90.00", "89.04", "10", "2.5", "83.8", "10.7"],
+        ["SGD", "90.00 ± 0.00", "–", "4", "1.0", "7.8", "1.0"],
+    ]
+    assert times(compare(runs, experiment)) is None
+    assert [row[5].text for row in times(compare(runs[2:], timed)).rows] == ["83.8"]

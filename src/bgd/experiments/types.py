@@ -13,8 +13,9 @@ from pydantic import Field, field_validator
 from bgd.errors import BGDError
 from bgd.runs.types import Setup, Strict
 
-Figure = Literal["accuracy-by-task", "schedule", "stds", "matrix", "learning-curves"]
-"""Average accuracy against tasks seen; the task schedule; std histograms; heat map of R; test accuracy over time."""
+Figure = Literal["accuracy-by-task", "each-task", "schedule", "stds", "matrix", "learning-curves"]
+"""Average accuracy against tasks seen; accuracy on each task at the end; the task schedule; std histograms; heat map
+of R; test accuracy over time."""
 
 
 class ExperimentError(BGDError, ValueError):
@@ -24,15 +25,17 @@ class ExperimentError(BGDError, ValueError):
 
 
 class Reported(Strict):
-    """A number of the paper, in percent as printed.
+    """What the paper prints of one method in one setting; accuracies in percent.
 
     >>> Reported(mean=46.34, spread=2.36, runs=10).mean
     46.34
     """
 
-    mean: float
+    mean: float | None = Field(default=None, description="average accuracy over the tasks; None: not given")
     spread: float | None = Field(default=None, description="as printed after the plus-minus sign: a standard deviation")
     runs: int | None = None
+    tasks: tuple[float, ...] = Field(default=(), description="accuracy on each task at the end")
+    seconds: float | None = Field(default=None, description="of training, for an epoch")
     source: str = Field(default="", description="where the paper takes it from, if it is not its own")
 
 
@@ -87,6 +90,9 @@ class Experiment(Strict):
         default_factory=dict, description="what the paper reports, by row and column"
     )
     figures: tuple[Figure, ...] = ()
+    times_of: str | None = Field(
+        default=None, description="a row: run times are shown too, as multiples of that row's; None: they are not"
+    )
     presets: dict[str, Preset] = Field(default_factory=lambda: {"full": Preset(about="as declared")}, min_length=1)
     notes: tuple[str, ...] = Field(default=(), description="choices that the paper leaves open, stand-ins")
 

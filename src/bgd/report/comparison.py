@@ -43,6 +43,7 @@ class Entry:
         unfinished: wanted, but without a result.
         ours: average accuracy at the end, in percent, over the runs.
         paper: the same as the paper prints it, if it does.
+        reported: all that the paper says of it, if anything.
         seconds: of computing, for a run.
         comparable: whether the runs are the paper's: its scale and settings, on the published data.
         best: whether no other method of the column has a higher mean (the upper bound does not count).
@@ -54,6 +55,7 @@ class Entry:
     unfinished: tuple[Unfinished, ...] = ()
     ours: Summary | None = None
     paper: Summary | None = None
+    reported: Reported | None = None
     seconds: float | None = None
     comparable: bool = True
     best: bool = False
@@ -67,6 +69,25 @@ class Entry:
     def gap(self) -> Difference | None:
         """Ours minus the paper's."""
         return difference(self.ours, self.paper) if self.ours and self.paper else None
+
+    @property
+    def tasks(self) -> dict[str, Summary]:
+        """Accuracy on each task at the end, in percent, over the runs; empty where these had different tasks."""
+        names = [tuple(run.task_names) for run in self.runs]
+        if len(set(names)) != 1:
+            return {}
+        ends = ((name, summarise(100 * run.R[-1][j] for run in self.runs)) for j, name in enumerate(names[0]))
+        return {name: end for name, end in ends if end}
+
+    @property
+    def epoch_seconds(self) -> float | None:
+        """Of training, for an epoch of one task: the mean over the runs; None where a stream has no epochs."""
+        times = [
+            run.machine.train_seconds / (run.config.setup.stream.epochs * len(run.task_names))
+            for run in self.runs
+            if run.machine and run.config.setup.stream.kind == "discrete"
+        ]
+        return sum(times) / len(times) if times else None
 
     @property
     def warned(self) -> int:
@@ -238,6 +259,7 @@ def _entry(
         unfinished=tuple(sorted(unfinished, key=lambda one: one.config.seed)),
         ours=summarise(100 * run.average_accuracy for run in runs),
         paper=_summary(reported) if reported else None,
+        reported=reported,
         seconds=sum(seconds) / len(seconds) if seconds else None,
         comparable=all(_at_paper_scale(config, experiment) for config in configs)
         and not any(run.data_note for run in runs),
@@ -276,8 +298,10 @@ def _mark_best(entries: dict[tuple[str, str], Entry], columns: Sequence[str]) ->
                     entries[key] = replace(entries[key], best=True)
 
 
-def _summary(reported: Reported) -> Summary:
-    """The paper's value; where it does not say how many runs it took, one."""
+def _summary(reported: Reported) -> Summary | None:
+    """The paper's value, if it gives one; where it does not say how many runs it took, one."""
+    if reported.mean is None:
+        return None
     return Summary(reported.mean, reported.spread, reported.runs or 1)
 
 

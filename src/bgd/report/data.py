@@ -61,6 +61,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "at_paper_scale": entry.comparable,
         "verdict": str(entry.verdict),
         "seconds_a_run": _number(entry.seconds),
+        "seconds_an_epoch": _number(entry.epoch_seconds),
     }
 
 

@@ -171,6 +171,63 @@ def forest(
         return _finished(ax)
 
 
+def task_bars(
+    methods: Sequence[tuple[str, Sequence[Summary], Sequence[float]]],
+    tasks: Sequence[str],
+    *,
+    title: str,
+    among: Sequence[str] | None = None,
+) -> Figure:
+    """A small panel for each method with a bar for each task, and the paper's value as a line across the bar.
+
+    Args:
+        methods: (label, ours for each task, the paper's for each task or nothing), in order.
+        tasks: their names.
+        title: of the figure.
+        among: all labels of a report, so that each has the same look in every figure.
+
+    >>> figure = task_bars([("BGD", [Summary(90, 1, 3), Summary(70, 1, 3)], [])], ["a", "b"], title="t")
+    >>> [text.get_text() for text in figure.axes[0].texts]
+    ['90', '70']
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    across = 2 if len(methods) > 1 else 1
+    down = -(-len(methods) // across)
+    named = max(map(len, tasks)) > 3
+    with style():
+        figure = Figure(figsize=(WIDTH, 0.75 + 1.25 * down + 0.5 * named), layout="constrained")
+        panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+        look = looks(list(dict.fromkeys([*(among or ()), *(label for label, _, _ in methods)])))
+        for panel, (label, ours, paper) in zip(panels.flat, methods, strict=False):
+            for j, one in enumerate(ours):
+                bar = panel.bar(j, one.mean, width=0.8, color=look[label].colour, yerr=one.spread, ecolor=INK, zorder=2)
+                bar[0].set_gid(f"series:{label}, {tasks[j]}: {one.mean:.2f}")
+                top = max(one.mean + (one.spread or 0), paper[j] if j < len(paper) else 0)
+                panel.text(j, top + 3, f"{one.mean:.0f}", ha="center", va="bottom", size=8, color=INK)
+            for j, value in enumerate(paper):
+                panel.plot([j - 0.48, j + 0.48], [value, value], color=INK, linewidth=1.6, zorder=3)
+            panel.set_title(label, loc="left", size=9, color=look[label].colour)
+            panel.set_ylim(0, 125)
+            panel.set_yticks([0, 50, 100])
+            panel.set_xticks(range(len(tasks)), [_cut(name, 12) for name in tasks])
+            panel.grid(visible=False, axis="x")
+            panel.tick_params(axis="x", length=0)
+            if named:
+                for text in panel.get_xticklabels():
+                    text.set(rotation=40, ha="right", rotation_mode="anchor")
+        for panel in panels.flat[len(methods) :]:
+            panel.set_axis_off()
+        figure.supylabel("accuracy, %", size=9)
+        _title(panels[0, 0], title)
+        if any(len(paper) for _, _, paper in methods):
+            key: list[Line2D | Patch] = [Patch(color=QUIET), Line2D([], [], color=INK, linewidth=1.6)]
+            figure.legend(key, ["ours", "paper"], loc="outside lower left", ncols=2, fontsize=8, handlelength=1.6)
+        return _finished(panels[0, 0])
+
+
 def std_ridges(
     edges: ArrayLike,
     counts: ArrayLike,
@@ -320,6 +377,10 @@ def schedule(stream: Stream, *, title: str = "Which tasks the data comes from") 
         _title(ax, title)
         ax.grid(visible=False)
         return _finished(ax)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _axes(width: float, height: float) -> Axes:

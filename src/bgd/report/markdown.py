@@ -11,7 +11,7 @@ from bgd.report.comparison import Comparison, settings
 from bgd.report.page import Section
 from bgd.report.plots import Plot
 from bgd.report.statistics import Verdict
-from bgd.report.tables import markdown_text, measures, tables, to_markdown
+from bgd.report.tables import detail, extras, markdown_text, measures, overview, to_markdown
 
 RULE = (
     "A value **agrees** with the paper's if our mean is within the paper's spread, or within two standard errors (SE) "
@@ -80,7 +80,8 @@ def _section(section: Section, pictures: Mapping[str, str]) -> list[str]:
     notes += [f"{run.config.title}: {text}" for run in comparison.runs for text in run.warnings]
     if notes:
         parts.append("\n".join(f"- {markdown_text(note)}" for note in dict.fromkeys(notes)))
-    parts += [to_markdown(table) for table in tables(comparison)]
+    parts += [to_markdown(overview(comparison))] * (len(comparison.columns) > 1) + [to_markdown(detail(comparison))]
+    parts += [f"{markdown_text(table.title)}\n\n{to_markdown(table)}" for table in extras(comparison)]
     shown = [plot for plot in section.plots if plot.name in pictures]
     parts += [_picture(plot, pictures[plot.name]) for plot in shown if not _secondary(plot)]
     more = [_picture(plot, pictures[plot.name]) for plot in shown if _secondary(plot)]

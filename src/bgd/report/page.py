@@ -104,6 +104,7 @@ def _section(section: Section, number: int, several: bool) -> dict[str, Any]:
         "columns": comparison.columns,
         "rows": [(row, [_cell(comparison, row, column) for column in comparison.columns]) for row in comparison.rows],
         "detail": tables.detail(comparison),
+        "extras": tables.extras(comparison),
         "measures": tables.measures(comparison),
         "unfinished": comparison.unfinished,
         "warnings": _warnings(comparison),

@@ -123,6 +123,30 @@ def _by_task(comparison: Comparison) -> Iterator[Plot]:
             )
 
 
+def _each_task(comparison: Comparison) -> Iterator[Plot]:
+    for column in comparison.columns:
+        entries = [entry for entry in comparison.column(column) if len(entry.tasks) > 1]
+        entries = [entry for entry in entries if list(entry.tasks) == list(entries[0].tasks)]
+        if not entries:
+            continue
+        paper = any(e.reported and e.reported.tasks for e in entries)
+        title = "Accuracy on each task at the end" + _of(comparison, column)
+        yield Plot(
+            f"each-task{_slug(comparison, column)}",
+            title,
+            "Test accuracy on each task, in the order learnt, when all have been: earlier tasks are to the left."
+            + " Whiskers are one standard deviation over seeds." * (len(entries[0].runs) > 1)
+            + " Lines across the bars are the paper's values." * paper,
+            _list((e.row, ", ".join(f"{name} {end.mean:.0f} %" for name, end in e.tasks.items())) for e in entries),
+            figures.task_bars(
+                [(_short(e.row), list(e.tasks.values()), e.reported.tasks if e.reported else ()) for e in entries],
+                list(entries[0].tasks),
+                title=title,
+                among=_labels(comparison),
+            ),
+        )
+
+
 def _learning_curves(comparison: Comparison) -> Iterator[Plot]:
     for column in comparison.columns:
         accuracy: dict[str, figures.Series] = {}
@@ -282,6 +306,7 @@ def _matrix(comparison: Comparison) -> Iterator[Plot]:
 
 _KINDS: dict[str, Callable[[Comparison], Iterator[Plot]]] = {
     "accuracy-by-task": _by_task,
+    "each-task": _each_task,
     "schedule": _schedule,
     "stds": _stds,
     "learning-curves": _learning_curves,

@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 
 from bgd.report import words
 from bgd.report.comparison import Comparison, Entry
-from bgd.report.statistics import Verdict, summarise
+from bgd.report.statistics import Summary, Verdict, summarise
 
 MEASURES = ("forgetting", "backward_transfer", "forward_transfer", "anytime_accuracy")
 INFERENCES = ("map", "mc", "vote", "mean_softmax")
@@ -98,9 +98,65 @@ def measures(comparison: Comparison) -> Table | None:
     return Table(comparison.title, (*headers, *(how.replace("_", " ") for how in ways)), tuple(rows))
 
 
+def each_task(comparison: Comparison, column: str) -> Table | None:
+    """Accuracy on each task at the end, ours / the paper's; None where a column has no tasks, or one."""
+    entries = [entry for entry in comparison.column(column) if len(entry.tasks) > 1]
+    names = list(dict.fromkeys(name for entry in entries for name in entry.tasks))
+    if not names:
+        return None
+    top = {name: max(e.tasks[name].mean for e in entries if name in e.tasks) for name in names}
+    paper = any(e.reported and e.reported.tasks for e in entries)
+    rows = []
+    for entry in entries:
+        said = dict(zip(entry.tasks, entry.reported.tasks if entry.reported else (), strict=False))
+        cells = [Cell(entry.row), Cell(_beside(entry.ours, entry.paper.mean if entry.paper else None, paper))]
+        for name in names:
+            ours = entry.tasks.get(name)
+            best = len(entries) > 1 and ours is not None and ours.mean == top[name]
+            cells.append(Cell(_beside(ours, said.get(name), paper), bold=best))
+        rows.append(tuple(cells))
+    title = "Accuracy on each task at the end, %" + ": ours / paper" * paper
+    return Table(_titled(title, comparison, column), ("method", "average", *names), tuple(rows))
+
+
+def times(comparison: Comparison) -> Table | None:
+    """Seconds of training for an epoch, and how many times those of the row that the declaration names."""
+    base = comparison.experiment.times_of if comparison.experiment else None
+    if base is None or not any(entry.epoch_seconds for entry in comparison.entries.values()):
+        return None
+    several = len(comparison.columns) > 1
+    paper = any(e.reported and e.reported.seconds for e in comparison.entries.values())
+    rows = []
+    for column in comparison.columns:
+        entries = {entry.row: entry for entry in comparison.column(column)}
+        unit = entries[base].epoch_seconds if base in entries else None
+        said = {row: e.reported.seconds for row, e in entries.items() if e.reported}
+        for row, entry in entries.items():
+            cells = [row] + [column] * several + [words.value(entry.ours)]
+            cells += [words.value(entry.paper)] * paper
+            cells += _time(entry.epoch_seconds, unit)
+            cells += _time(said.get(row), said.get(base)) if paper else []
+            rows.append(tuple(map(Cell, cells)))
+    headers = ["method"] + ["setting"] * several + ["accuracy, %"] + ["paper's"] * paper
+    headers += ["s an epoch", f"x {base}"] + ["paper's s", f"paper's x {base}"] * paper
+    return Table("Time of a training epoch", tuple(headers), tuple(rows))
+
+
+def extras(comparison: Comparison) -> list[Table]:
+    """What the experiment asks for beside the usual: accuracy on each task, run times."""
+    experiment = comparison.experiment
+    if experiment is None:
+        return []
+    told = any(said.tasks for cells in experiment.paper.values() for said in cells.values())
+    found = [
+        each_task(comparison, column) for column in comparison.columns if told or "each-task" in experiment.figures
+    ]
+    return [table for table in (*found, times(comparison)) if table is not None]
+
+
 def tables(comparison: Comparison) -> list[Table]:
-    """What a reader wants to see: the overview where there are several settings, and the details."""
-    return [overview(comparison)] * (len(comparison.columns) > 1) + [detail(comparison)]
+    """What a reader wants to see: the overview where there are several settings, the details, what is asked for."""
+    return [overview(comparison)] * (len(comparison.columns) > 1) + [detail(comparison)] + extras(comparison)
 
 
 def agreement(entry: Entry) -> str:
@@ -181,6 +237,19 @@ def _ours(entry: Entry, mark: bool = False) -> Cell:
         return Cell("failed" if failed else "not finished", tone="red")
     said = MARKS[entry.verdict] if mark else ""
     return Cell(f"{words.value(entry.ours)} {said}".strip(), bold=entry.best)
+
+
+def _beside(ours: Summary | None, paper: float | None, both: bool) -> str:
+    return words.value(ours) + (f" / {words.NONE if paper is None else f'{paper:.2f}'}" if both else "")
+
+
+def _time(seconds: float | None, unit: float | None) -> list[str]:
+    ratio = f"{seconds / unit:.1f}" if seconds and unit else words.NONE
+    return [f"{seconds:.3g}" if seconds else words.NONE, ratio]
+
+
+def _titled(title: str, comparison: Comparison, column: str) -> str:
+    return f"{title}: {column}" if len(comparison.columns) > 1 else title
 
 
 def _seeds(entry: Entry) -> Cell:
