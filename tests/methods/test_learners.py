@@ -15,8 +15,10 @@ from bgd.scenarios.knowledge import Knowledge
 REQUIRED: dict[str, dict[str, Any]] = {
     "bgd": {"std_init": 0.2},
     "vcl": {"train_size": 96},
+    "laplace": {"train_size": 96},
     "bbb": {"train_size": 96, "std_init": 0.3},
     "noisy-adam": {"train_size": 96},
+    "noisy-kfac": {"train_size": 96},
 }
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((name, REQUIRED.get(name, {})) for name in METHODS),
@@ -27,10 +29,16 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("online-ewc", {"consolidate_every": 3}),
     ("mas", {"consolidate_every": 2, "coefficient": 0.01}),
     ("lwf", {"balance": True, "distil_over": "seen"}),
+    ("laplace", {"train_size": [96, 80], "kind": "ptl", "curvature": "diagonal", "optimizer": "sgd", "lr": 0.1}),
+    ("laplace", {"train_size": 96, "kind": "ptl", "prior_precision": 1.0}),
+    ("laplace", {"train_size": 96, "kind": "al", "memory": 20}),
+    ("laplace", {"train_size": 96, "kind": "al", "curvature": "diagonal", "memory": None, "fisher_label": "exact"}),
     ("vcl", {"train_size": [96, 80], "sampling": "local", "test_samples": 2}),
     ("bgd", {"std_init": 0.2, "mc_samples": 4, "batched": False, "antithetic": True, "test_samples": 3}),
     ("bgd", {"std_init": 0.2, "mc_samples": 2, "std_max": "init", "noise": "hash"}),
     ("bbb", {"train_size": 96, "sampling": "local", "train_samples": 2, "prior_std": 1.0}),
+    ("kfac", {"stats_every": 2, "inverse_every": 3, "weight_decay": 0.001, "fisher_label": "true"}),
+    ("noisy-kfac", {"train_size": 96, "stats_every": 2, "inverse_every": 4, "kl_weight": 0.1, "test_samples": 2}),
     ("noisy-adam", {"train_size": 96, "kl_weight": 0.1, "fisher": "sample", "test_samples": 2}),
 ]
 IDS = [f"{n}-{'-'.join(f'{k}={v}' for k, v in s.items())}" for n, s in VARIANTS]

@@ -24,11 +24,14 @@ from bgd.methods.base import Base
 from bgd.methods.bbb import BBB
 from bgd.methods.bgd import BGD
 from bgd.methods.ewc import EWC
+from bgd.methods.kfac import KFAC
 from bgd.methods.l2 import L2
+from bgd.methods.laplace import Laplace
 from bgd.methods.likelihoods import Categorical, Gaussian, Likelihood
 from bgd.methods.lwf import LwF
 from bgd.methods.mas import MAS
 from bgd.methods.noisy_adam import NoisyAdam
+from bgd.methods.noisy_kfac import NoisyKFAC
 from bgd.methods.offline import Offline
 from bgd.methods.online_ewc import OnlineEWC
 from bgd.methods.outputs import Outputs, Over
@@ -51,9 +54,12 @@ METHODS: dict[str, type[Base]] = {
     "si": SI,
     "mas": MAS,
     "lwf": LwF,
+    "laplace": Laplace,
     "vcl": VCL,
     "bbb": BBB,
     "noisy-adam": NoisyAdam,
+    "kfac": KFAC,
+    "noisy-kfac": NoisyKFAC,
     "bgd": BGD,
     "offline": Offline,
 }
@@ -122,8 +128,8 @@ def find(name: str) -> type[Base]:
 def settings_of(name: str) -> dict[str, Any]:
     """The settings of a method with their defaults; its class documents them.
 
-    >>> settings_of("sgd")
-    {'lr': 0.01, 'momentum': 0.0}
+    >>> settings_of("adam")
+    {'lr': 0.001}
     """
     parameters = inspect.signature(find(name)).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
@@ -164,6 +170,7 @@ __all__ = [
     "BBB",
     "BGD",
     "EWC",
+    "KFAC",
     "L2",
     "MAS",
     "METHODS",
@@ -175,11 +182,13 @@ __all__ = [
     "Base",
     "Categorical",
     "Gaussian",
+    "Laplace",
     "Learner",
     "Likelihood",
     "LwF",
     "MethodError",
     "NoisyAdam",
+    "NoisyKFAC",
     "Offline",
     "OnlineEWC",
     "Outputs",

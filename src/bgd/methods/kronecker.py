@@ -18,7 +18,7 @@ labels trick, and with BatchNorm; the tests hold them against those of curvlinop
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -64,6 +64,13 @@ class Kronecker(NamedTuple):
         """A^-1 x G^-1."""
         return Kronecker(_inverse(self.a), _inverse(self.g))
 
+    def inverse_root(self) -> Kronecker:
+        """R with R R^T = A^-1 x G^-1: ``times(noise)`` draws with that covariance, as often as one likes.
+
+        Straight from the factors, whose inverses may be too ill-conditioned to have a root in float32.
+        """
+        return Kronecker(_inverse_triangle(self.a), _inverse_triangle(self.g).mT)
+
     def sample(self, noise: Tensor) -> Tensor:
         """G^(1/2) noise A^(1/2): a matrix-normal draw with this *covariance*, from standard normal noise."""
         return _cholesky(self.g) @ noise @ _cholesky(self.a).mT
@@ -97,6 +104,10 @@ class Diagonal(NamedTuple):
     def inverse(self) -> Diagonal:
         """1 / d."""
         return Diagonal(1 / self.d)
+
+    def inverse_root(self) -> Diagonal:
+        """1 / sqrt(d)."""
+        return Diagonal(self.d.rsqrt())
 
     def sample(self, noise: Tensor) -> Tensor:
         """sqrt(d) noise."""
@@ -144,6 +155,25 @@ padding in numbers, with zeros), BatchNorm1d or BatchNorm2d, or freeze it with r
     return layers
 
 
+def join(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors of the same length side by side, as one matrix: a weight (out, ...) and a bias (out,), say.
+
+    >>> join([torch.zeros(2, 3, 5), torch.ones(2)]).shape
+    torch.Size([2, 16])
+    """
+    return torch.cat([t.reshape(len(t) if t.ndim else 1, -1) for t in tensors], dim=1)
+
+
+def part(matrix: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+    """The way back from :func:`join`, to the shapes of ``like``.
+
+    >>> [t.shape for t in part(torch.zeros(2, 16), [torch.zeros(2, 3, 5), torch.ones(2)])]
+    [torch.Size([2, 3, 5]), torch.Size([2])]
+    """
+    parts = torch.split(matrix, [t.numel() // len(matrix) for t in like], dim=1)
+    return [p.reshape(t.shape) for p, t in zip(parts, like, strict=True)]
+
+
 def to_matrix(layer: nn.Module, of: Callable[[nn.Parameter], Tensor] = lambda p: p.detach()) -> Tensor:
     """A layer's parameters as one matrix (out, in + 1), the bias last; or what ``of`` says of each, its gradient say.
 
@@ -151,8 +181,7 @@ def to_matrix(layer: nn.Module, of: Callable[[nn.Parameter], Tensor] = lambda p:
     >>> to_matrix(layer).shape, to_matrix(layer, torch.zeros_like).sum()
     (torch.Size([2, 4]), tensor(0.))
     """
-    parts = [of(p) for p in layer.parameters(recurse=False)]
-    return torch.cat([part.reshape(len(part), -1) for part in parts], dim=1)
+    return join([of(p) for p in layer.parameters(recurse=False)])
 
 
 def from_matrix(layer: nn.Module, matrix: Tensor) -> list[Tensor]:
@@ -162,9 +191,7 @@ def from_matrix(layer: nn.Module, matrix: Tensor) -> list[Tensor]:
     >>> [t.shape for t in from_matrix(layer, to_matrix(layer))]
     [torch.Size([4, 2, 3, 3]), torch.Size([4])]
     """
-    parameters = list(layer.parameters(recurse=False))
-    parts = torch.split(matrix, [p[0].numel() for p in parameters], dim=1)
-    return [part.reshape(p.shape) for part, p in zip(parts, parameters, strict=True)]
+    return part(matrix, list(layer.parameters(recurse=False)))
 
 
 class Recording:
@@ -291,6 +318,13 @@ def _plus_identity(m: Tensor, value: Tensor) -> Tensor:
 
 def _inverse(m: Tensor) -> Tensor:
     return torch.cholesky_inverse(_cholesky(m))
+
+
+def _inverse_triangle(m: Tensor) -> Tensor:
+    """L^-1 of m = L L^T, so that m^-1 = L^-T L^-1."""
+    identity = torch.eye(len(m), dtype=m.dtype, device=m.device)
+    inverse: Tensor = torch.linalg.solve_triangular(_cholesky(m), identity, upper=False)
+    return inverse
 
 
 def _cholesky(m: Tensor) -> Tensor:
