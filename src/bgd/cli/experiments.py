@@ -91,7 +91,9 @@ def _methods(declared: Experiment, column: str, configs: dict[str, Any]) -> Tabl
         own += _differences(first, config.setup.model_dump(mode="json"))
         said = declared.paper.get(row, {}).get(column)
         spread = f" ± {said.spread:g}" if said and said.spread is not None else ""
-        table.add_row(escape(row), escape(", ".join(own)), f"{said.mean:.2f}{spread}" if said else "")
+        table.add_row(
+            escape(row), escape(", ".join(own)), f"{said.mean:.2f}{spread}" if said and said.mean is not None else ""
+        )
     return table
 
 
