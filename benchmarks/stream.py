@@ -22,6 +22,7 @@ from torch.nn.functional import cross_entropy
 from bgd.nets import MLP
 from bgd.scenarios import (
     PADDED_MNIST,
+    Augment,
     Continuous,
     DataSet,
     Discrete,
@@ -57,6 +58,10 @@ def streams() -> dict[str, tuple[Callable[[], Stream], int]]:
     middle = n // 10 * 3  # half of the samples from each of two tasks
     return {
         "split, discrete": (lambda: Discrete(split(data, **options), discrete, epochs=4), 200),
+        "split, discrete, cropped and mirrored": (
+            lambda: Discrete(split(data, **options), discrete, epochs=4, augment=Augment(crop=4, flip=True)),
+            200,
+        ),
         "permuted, discrete": (lambda: Discrete(permute(data, 10, **options), discrete, epochs=20), 12_000),
         "permuted, continuous, one task": (
             lambda: Continuous(permute(data, 10, **options), continuous, iterations=n),

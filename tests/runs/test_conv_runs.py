@@ -88,11 +88,20 @@ def test_dropout_is_at_work_and_comes_from_the_seed(tmp_path):
     assert losses(config.seed + 1) != ours
 
 
-def test_randomness_comes_back_after_an_error():
+def test_randomness_comes_back_after_an_error(monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
     before = torch.get_rng_state()
-    with pytest.raises(RuntimeError), own_randomness(3):
+
+    def fail():
+        assert torch.backends.cudnn.deterministic
+        assert not torch.backends.cudnn.benchmark
         torch.rand(5).reshape(2, 2)
+
+    with pytest.raises(RuntimeError, match="shape"), own_randomness(3):
+        fail()
     assert torch.equal(torch.get_rng_state(), before)
+    assert torch.backends.cudnn.benchmark
+    assert not torch.backends.cudnn.deterministic
 
 
 # --- nets by name

@@ -225,7 +225,7 @@ def build_learner(config: RunConfig, stream: Stream) -> Learner:
     net = build_net(config.setup.net, stream.tasks.shape, stream.tasks.heads.outputs, config.seed)
     _check_batches(net, stream)
     sizes = [len(task.train) for task in stream.tasks]
-    settings = _filled(config, train_size=sizes if config.method == "vcl" else sum(sizes))
+    settings = _filled(config, train_size=sizes if config.method in ("vcl", "laplace") else sum(sizes))
     return create(
         config.method,
         net.to(config.device),
@@ -307,9 +307,9 @@ def _check_batches(net: nn.Module, stream: Stream) -> None:
 
 def _check_device(device: str) -> None:
     try:
-        torch.empty(0, device=device)
+        torch.ones(1, device=device).item()  # a device that holds tensors but no numbers would not do
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        why = str(error).partition("\n")[0]
+        why = str(error).partition("\n")[0].partition(". ")[0]
         raise RunError(f"device {device!r} cannot be used here ({why}): choose another, such as cpu") from None
 
 

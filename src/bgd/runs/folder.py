@@ -184,7 +184,8 @@ class RunFolder:
             content = path.read_bytes()
             if not path.name.endswith(f"-{hashlib.sha256(content).hexdigest()[:32]}.pt"):
                 continue
-            state: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
+            # to the CPU, from where a learner takes its state: the GPU that wrote it may be another one, or full
+            state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
             if self.metrics.holds(state["metrics"]):
                 return state
         return None

@@ -22,7 +22,7 @@ def pad(data: DataSet, pixels: int = 2) -> DataSet:
     """
     if pixels < 0:
         raise ScenarioError(f"pad: pixels={pixels} is negative: give 0 or more zeros on each side")
-    return _map_images(data, lambda images: pad_tensor(images, [pixels] * 4))
+    return _map_images(data, lambda images: pad_tensor(images, [pixels] * 4)) if pixels else data
 
 
 def to_shape(data: DataSet, shape: tuple[int, int, int]) -> DataSet:
@@ -39,6 +39,8 @@ def to_shape(data: DataSet, shape: tuple[int, int, int]) -> DataSet:
             f"{data.name} has images of shape {(c, h, w)}, which do not fit into {shape}: "
             "choose a shape at least as large, with as many channels (or start from one)"
         )
+    if (c, h, w) == shape:
+        return data
     top, left = (height - h) // 2, (width - w) // 2
     frame = [left, width - w - left, top, height - h - top]
     return _map_images(data, lambda images: pad_tensor(images, frame).expand(-1, channels, -1, -1).contiguous())
