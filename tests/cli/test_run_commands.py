@@ -177,3 +177,49 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     assert not list(tmp_path.rglob("result.json"))
     waiting = list(tmp_path.rglob("config.json"))
     assert len(waiting) == 2  # also the run that had not begun is there to be resumed
+
+
+def test_the_same_work_is_taken_over_and_said(bgd, tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        'name = "mine"\ntitle = "Mine"\n[methods.SGD]\nmethod = "sgd"\n[columns.accuracy]\n'
+        "[presets.smoke]\nseeds = [1, 2]\n[presets.smoke.setup]\ndata = {train = 100, test = 50}\n"
+        "net = {widths = [5]}\ntasks = {count = 2}\n"
+    )
+    text = (tmp_path / "mine.toml").read_text()
+    (tmp_path / "yours.toml").write_text(text.replace("mine", "yours").replace("[1, 2]", "[1, 2, 3]"))
+    first = ["run", tmp_path / "mine.toml", "-p", "smoke", "--executor", "here"]
+    second = ["run", tmp_path / "yours.toml", "-p", "smoke", "--executor", "here"]
+    assert bgd(*first, "-q")[0] == 0
+    code, out, err = bgd(*second, "--json")
+    assert (code, err) == (0, "")
+    mine = tmp_path / "runs" / "mine-smoke"
+    said = {run["seed"]: (run["new"], run["taken_from"]) for run in json.loads(out)["runs"]}
+    assert said.pop(3) == (True, None)
+    assert {new for new, _ in said.values()} == {False}
+    assert {str(mine / path.name) for path in mine.iterdir() if path.is_dir()} == {donor for _, donor in said.values()}
+    _, out, _ = bgd(*second, "--out", tmp_path / "alone")
+    assert "taken over" not in out
+    for path in (tmp_path / "runs" / "yours-smoke").glob("*/result.json"):
+        path.unlink()
+    code, out, err = bgd(*second, "--seeds", "1,2")
+    assert code == 0
+    assert f"2 runs taken over from {mine}" in out
+    assert "done before" not in out
+    assert "[1/" not in err
+    for path in (tmp_path / "runs" / "yours-smoke").glob("*/result.json"):
+        path.unlink()
+    code, out, err = bgd(*second, "--no-reuse", "--seeds", "1,2")
+    assert code == 0
+    assert "taken over" not in out
+    assert "[2/2]" in err
+
+
+def test_the_closing_table_is_that_of_the_report(bgd, tmp_path):
+    """With the user's own values, and what is missing."""
+    code, ran, _ = bgd("run", "digits", "-p", "smoke", *SMALL, "--set", "sgd.lr=1e30")
+    assert code == 1
+    (folder,) = (tmp_path / "runs").iterdir()
+    _, reported, _ = bgd("report", folder, "--format", "json")
+    for said in ("with sgd.lr=1e30", "not complete: 1 of 2 runs missing, 1 failed"):
+        assert said in ran
+        assert said in reported

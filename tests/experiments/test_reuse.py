@@ -27,12 +27,14 @@ def test_a_cell_that_two_tables_share_is_run_once_and_appears_in_both(tmp_path: 
     taken = take_over(others, tmp_path, threads=1)
     assert [path.name.split("--")[0] for path in taken] == ["class"]
     assert [finished(path) for path in others] == [False, False, True]
-    copy = read_result(taken[0])
+    ((path, donor),) = taken.items()
+    assert donor == folders[0]
+    copy = read_result(path)
     assert copy.R == result.R
     assert copy.machine == result.machine
     assert (copy.config.experiment, copy.config.column) == ("split-mnist", "class")
-    assert [r.config.column for r in collect(taken[0].parent).results] == ["class"]
-    assert take_over(others, tmp_path, threads=1) == []
+    assert [r.config.column for r in collect(path.parent).results] == ["class"]
+    assert take_over(others, tmp_path, threads=1) == {}
 
 
 @pytest.mark.parametrize(("threads", "settings"), [(2, {}), (1, {"lr": 0.5})])
@@ -40,7 +42,7 @@ def test_other_work_is_not_taken_over(tmp_path: Path, threads: int, settings: di
     configs, folders = declared(tmp_path, "labels-trick", methods=["SGD"], columns=["class learning"])
     other = configs[0].model_copy(update={"settings": configs[0].settings | settings})
     run(other, tmp_path / "elsewhere" / "run")
-    assert take_over(folders, tmp_path, threads) == []
+    assert take_over(folders, tmp_path, threads) == {}
 
 
 def test_a_setting_left_to_its_default_equals_the_same_setting_given() -> None:

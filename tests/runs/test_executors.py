@@ -14,7 +14,7 @@ from bgd.runs.folder import finished
 from bgd.runs.run import Options
 
 
-def silent(job, done, of):
+def silent(job, place):
     pass
 
 
@@ -27,11 +27,13 @@ def test_bit_for_bit_the_same_in_processes(tmp_path):
     one, many = jobs_in(tmp_path / "one", configs), jobs_in(tmp_path / "many", configs)
     seen = []
     assert not [o.error for o in here(one, silent) if o.error]
-    outcomes = list(Processes(2)(many, lambda job, done, of: seen.append((job.folder, done, of))))
+    outcomes = list(Processes(2)(many, lambda job, place: seen.append((job.folder, place))))
     assert not [o.error for o in outcomes if o.error]
     for a, b in zip(one, many, strict=True):
         assert (a.folder / "result.json").read_bytes() == (b.folder / "result.json").read_bytes()
-    assert {folder for folder, _, _ in seen} == {job.folder for job in many}
+    assert {folder for folder, _ in seen} == {job.folder for job in many}
+    names = {folder: {place.name for other, place in seen if other == folder} for folder, _ in seen}
+    assert names[many[1].folder] == {"unpermuted", "permutation 1", "permutation 2"}
     assert all(outcome.result.machine.seconds > 0 for outcome in outcomes)
 
 
@@ -52,8 +54,8 @@ def test_a_process_that_is_killed_is_reported_and_can_go_on(tmp_path):
     executor = Processes(2)
     killed = []
 
-    def kill_one(job, done, of):
-        if job is jobs[0] and done >= 10 and not killed:
+    def kill_one(job, place):
+        if job is jobs[0] and place.done >= 10 and not killed:
             workers = [p for p in multiprocessing.active_children() if p.name == "bgd worker"]
             killed.append(min(worker.pid for worker in workers))  # the first job went to the first worker
             os.kill(killed[0], signal.SIGKILL)
@@ -74,8 +76,8 @@ def test_asked_to_stop_it_saves_every_run(executor, tmp_path):
     )
     asked = threading.Event()
 
-    def ask(job, done, of):
-        if done >= 5 and not asked.is_set():
+    def ask(job, place):
+        if place.done >= 5 and not asked.is_set():
             asked.set()
             os.kill(os.getpid(), signal.SIGINT)
 

@@ -40,7 +40,7 @@ STREAM = {"kind": "continuous", "iterations": LENGTH, "batch_size": 16}
 LONG = {seed: small("bgd", STREAM, "continuous task-agnostic", BGD, seed=seed) for seed in (1, 2)}
 
 
-def silent(job, done, of):
+def silent(job, place):
     pass
 
 
@@ -157,7 +157,7 @@ def test_of_two_nodes_one_is_killed_and_its_run_goes_on_from_its_checkpoint(clus
         reports[job.folder].clear()
 
     with as_soon_as(at_risk, kill):
-        outcomes = list(OnRay(address=cluster.address)(jobs, lambda job, done, of: reports[job.folder].append(done)))
+        outcomes = list(OnRay(address=cluster.address)(jobs, lambda job, place: reports[job.folder].append(place)))
     assert kept, "no node was killed"
     assert not ray.is_initialized()
     assert not [o.error for o in outcomes if o.error]
@@ -167,7 +167,8 @@ def test_of_two_nodes_one_is_killed_and_its_run_goes_on_from_its_checkpoint(clus
         assert sessions_of(job) == (2 if job.folder in kept else 1)
         if job.folder in kept:
             assert 20 <= kept[job.folder] < LENGTH
-            assert min(reports[job.folder]) >= 20
+            assert min(place.done for place in reports[job.folder]) >= 20
+            assert {place.tasks for place in reports[job.folder]} == {3}
     assert same_as_here(*jobs)
     assert capfd.readouterr().out == ""
 
@@ -181,7 +182,7 @@ def test_workers_that_are_lost_are_replaced_as_long_as_the_run_gets_further(
     strikes = [signal.SIGTERM, signal.SIGKILL]  # a node that is shut down ends its workers; one that fails does not ask
     reached = [0]
 
-    def strike(job, done, of):
+    def strike(job, place):
         pids = processes_with(title_of(jobs[0]))
         if strikes and pids and max(iterations_of(job), default=0) > reached[-1]:
             os.kill(pids[0], strikes.pop(0))
@@ -201,7 +202,7 @@ def test_a_run_that_does_not_get_further_is_given_up_and_the_rest_goes_on(cluste
     monkeypatch.setattr(ray_executor, "LOSSES", 0)
     jobs = jobs_in(tmp_path, [LONG[1], RUNS["offline"]], Options(checkpoint_seconds=1e9))
 
-    def kill(job, done, of):
+    def kill(job, place):
         for pid in processes_with(title_of(jobs[0])):
             os.kill(pid, signal.SIGKILL)
 

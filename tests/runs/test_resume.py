@@ -81,9 +81,10 @@ def test_stopped_at_every_iteration(name, uninterrupted, tmp_path):
     """The same in one process: whatever the moment, the next session goes on from there."""
     iterations = []
 
-    def stop(done, of):
-        iterations.append(done)
-        os.kill(os.getpid(), signal.SIGINT)
+    def stop(place):
+        if not place.doing:
+            iterations.append(place.done)
+            os.kill(os.getpid(), signal.SIGINT)
 
     while True:
         try:
@@ -113,8 +114,8 @@ def test_a_damaged_checkpoint_is_passed_over(uninterrupted, tmp_path):
     content[len(content) // 2] ^= 1
     newest.write_bytes(content)
     begun = []
-    run(RUNS[name], tmp_path, ALWAYS, report=lambda done, of: begun.append(done))
-    assert begun[0] == 5  # from the one at iteration 4, the last good one
+    run(RUNS[name], tmp_path, ALWAYS, report=lambda place: begun.append(place.done))
+    assert begun[0] == 4  # the last good one
     assert compared(tmp_path) == compared(uninterrupted(name))
 
 
@@ -124,8 +125,8 @@ def test_metrics_that_were_tampered_with_start_the_run_anew(uninterrupted, tmp_p
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"loss"', b'"lass"', 1))
     begun = []
-    run(RUNS[name], tmp_path, ALWAYS, report=lambda done, of: begun.append(done))
-    assert begun[0] == 1
+    run(RUNS[name], tmp_path, ALWAYS, report=lambda place: begun.append(place.done))
+    assert begun[0] == 0
     assert compared(tmp_path) == compared(uninterrupted(name))
 
 
@@ -153,8 +154,8 @@ def test_machine_time_adds_up_over_sessions(tmp_path):
 
 
 def stop_after(config, folder, iteration):
-    def stop(done, of):
-        if done == iteration:
+    def stop(place):
+        if place.done == iteration:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(Interrupted):

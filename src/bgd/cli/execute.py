@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -14,9 +15,11 @@ import typer
 from rich.console import Console
 
 from bgd.cli.progress import display
+from bgd.cli.report import show
 from bgd.experiments.comparison import collect, read_declaration
-from bgd.report.comparison import compare
-from bgd.report.tables import overview, to_rich
+from bgd.report.load import comparison
+from bgd.report.tables import overview
+from bgd.report.words import count
 from bgd.runs.build import load, names_of
 from bgd.runs.executors import Executor, Job, Outcome, Processes, here
 from bgd.runs.folder import finished
@@ -106,8 +109,16 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def execute(jobs: Sequence[Job], how: How, comparisons: Sequence[Path]) -> None:
+def execute(
+    jobs: Sequence[Job], how: How, comparisons: Sequence[Path], taken: Mapping[Path, Path] | None = None
+) -> None:
     """Do the jobs that are not done yet; then tables, errors, and where everything is.
+
+    Args:
+        jobs: all of them.
+        how: the options of running.
+        comparisons: the folders that the jobs belong to.
+        taken: folders of jobs whose work another comparison had done, each with the folder of that run.
 
     Raises:
         RunError: if any run failed (exit code 1).
@@ -117,51 +128,56 @@ def execute(jobs: Sequence[Job], how: How, comparisons: Sequence[Path]) -> None:
     for name in dict.fromkeys(name for job in todo for name in names_of(job.config.setup.data)):
         load(name)  # fetched once, and what is wrong with it is said before anything starts
     outcomes: list[Outcome] = []
-    with display(len(todo), how.quiet or how.as_json) as shown:
+    with display(todo, how.quiet or how.as_json) as shown:
         for outcome in how.choose(len(todo))(todo, shown.progress):
             shown.ended(outcome)
             outcomes.append(outcome)
     failed = [o for o in outcomes if o.error and not o.interrupted]
     left = len(todo) - sum(o.result is not None for o in outcomes) - len(failed)
     if how.as_json:
-        print(json.dumps(_record(jobs, outcomes, comparisons), indent=2))
+        print(json.dumps(_record(jobs, outcomes, comparisons, taken or {}), indent=2))
     elif not how.quiet:
-        _tables(comparisons, skipped=len(jobs) - len(todo))
+        _tables(comparisons, len(jobs) - len(todo) - len(taken or {}), taken or {})
     go_on = " ".join(str(path) for path in comparisons)
     if left:
-        raise Interrupted(f"interrupted; all is saved. {_count(left, 'run')} left; go on with: bgd resume {go_on}")
+        raise Interrupted(f"interrupted; all is saved. {count(left, 'run')} left; go on with: bgd resume {go_on}")
     if failed:
         raise RunError(_failures(failed, len(jobs), go_on))
 
 
-def _tables(comparisons: Sequence[Path], skipped: int) -> None:
+def _tables(comparisons: Sequence[Path], skipped: int, taken: Mapping[Path, Path]) -> None:
     console = Console()
     if skipped:
-        console.print(f"{_count(skipped, 'run')} had been done before", style="dim")
+        console.print(f"{count(skipped, 'run')} had been done before", style="dim", highlight=False)
+    for donor, number in Counter(run.parent for run in taken.values()).items():
+        said = f"{count(number, 'run')} taken over from {donor}, the same work (--no-reuse does it again)"
+        console.print(said, style="dim", highlight=False, markup=False, soft_wrap=True)
     for folder in comparisons:
         collected = collect(folder)
-        if collected.results:
-            console.print(to_rich(overview(compare(collected.results, collected.declaration.experiment))))
+        found = comparison(collected)
+        show(console, found, [overview(found)] if collected.results else [])
         if collected.outdated:
             console.print(
-                f"{_count(len(collected.outdated), 'run')} in {folder} left out: made from another declaration",
+                f"{count(len(collected.outdated), 'run')} in {folder} left out: made from another declaration",
                 style="yellow",
                 highlight=False,
             )
         console.print(
-            f"\nin {folder}\nfor tables, figures and a page: bgd report {folder}", highlight=False, soft_wrap=True
+            f"in {folder}\nfor tables, figures and a page: bgd report {folder}", highlight=False, soft_wrap=True
         )
 
 
 def _failures(failed: Sequence[Outcome], total: int, go_on: str) -> str:
-    lines = [f"{len(failed)} of {_count(total, 'run')} failed:"]
+    lines = [f"{len(failed)} of {count(total, 'run')} failed:"]
     for outcome in failed:
         where = f" ({outcome.traceback})" if outcome.traceback else ""
         lines.append(f"  {outcome.job.config.title}: {outcome.error}{where}")
     return "\n".join([*lines, f"try these again with: bgd resume {go_on}"])
 
 
-def _record(jobs: Sequence[Job], outcomes: Sequence[Outcome], comparisons: Sequence[Path]) -> dict[str, Any]:
+def _record(
+    jobs: Sequence[Job], outcomes: Sequence[Outcome], comparisons: Sequence[Path], taken: Mapping[Path, Path]
+) -> dict[str, Any]:
     said = {outcome.job.folder: outcome for outcome in outcomes}
     runs = []
     for folder in comparisons:
@@ -184,6 +200,7 @@ def _record(jobs: Sequence[Job], outcomes: Sequence[Outcome], comparisons: Seque
                     "error": outcome.error if outcome else None,
                     "traceback": str(outcome.traceback) if outcome and outcome.traceback else None,
                     "new": outcome is not None,
+                    "taken_from": str(taken[job.folder]) if job.folder in taken else None,
                 }
             )
     return {
@@ -193,7 +210,3 @@ def _record(jobs: Sequence[Job], outcomes: Sequence[Outcome], comparisons: Seque
         ],
         "runs": runs,
     }
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" + ("" if number == 1 else "s")

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from bgd.cli.estimate import Estimate
+from bgd.report import words
 from bgd.runs.executors import Job, Outcome
+from bgd.runs.run import Place
 
 SHOWN = 12  # bars of single runs at a time
+FRAMES = 4  # a second: drawing them takes the time of runs in this process
+WIDE = 130  # columns of a terminal with room for everything
+NUMBERS = 31  # columns for iterations and time left, and what separates them
 
 
 class Display(Protocol):
@@ -30,7 +29,7 @@ class Display(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
-    def progress(self, job: Job, done: int, of: int) -> None:
+    def progress(self, job: Job, place: Place) -> None:
         """A run has come so far."""
 
     def ended(self, outcome: Outcome) -> None:
@@ -48,21 +47,59 @@ def describe(outcome: Outcome) -> str:
     title, result = outcome.job.config.title, outcome.result
     if result is None:
         return f"{title}: {'stopped' if outcome.interrupted else 'FAILED'}: {outcome.error}"
-    seconds = f" in {duration(result.machine.seconds)}" if result.machine else ""
+    seconds = f" in {words.duration(result.machine.seconds)}" if result.machine else ""
     collapsed = "; NOTE: " + result.warnings[0].split(".")[0] if result.warnings else ""
     return f"{title}: {100 * result.average_accuracy:.2f} %{seconds}{collapsed}"
 
 
-def duration(seconds: float) -> str:
-    """For people.
+def at(place: Place) -> list[str]:
+    """What a run is at, from the most that can be said to the least.
 
-    >>> duration(4.23), duration(75), duration(7300)
-    ('4.2 s', '1 min 15 s', '2 h 1 min')
+    >>> at(Place(812, 1876, 3, 5, "digits 4, 5", "evaluating"))
+    ['task 3/5 (digits 4, 5), evaluating', 'task 3/5, evaluating', 'evaluating']
+    >>> at(Place(812, 1876, 3, 5, "digits 4, 5")), at(Place(812, 1876))
+    (['task 3/5 (digits 4, 5)', 'task 3/5'], [''])
     """
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    if place.tasks < 2:
+        return [place.doing]
+    task = f"task {place.task}/{place.tasks}"
+    doing = f", {place.doing}" if place.doing else ""
+    return [f"{task} ({place.name}){doing}", f"{task}{doing}", *filter(None, [place.doing])]
+
+
+def fitted(title: str, place: Place, room: int) -> str:
+    """A run and what it is at, in so many columns: the task's name goes first, then the middle of the title.
+
+    >>> place = Place(812, 1876, 3, 5, "digits 4, 5")
+    >>> fitted("BGD, class, seed 2019", place, 60)
+    'BGD, class, seed 2019  task 3/5 (digits 4, 5)'
+    >>> fitted("BGD, class, seed 2019", place, 38)
+    'BGD, class, seed 2019  task 3/5'
+    >>> fitted("Online EWC, continuous permuted, seed 2019", place, 38)
+    'Online EWC, con…, seed 2019  task 3/5'
+    """
+    versions = at(place)
+    for version in versions:
+        if len(line := f"{title}  {version}".rstrip()) <= room:
+            return line
+    version = versions[-1]
+    kept = max(room - len(version) - 3, 8)  # of the title: its end tells the seed
+    end = min(len(title.rpartition(",")[2]) + 1, kept // 2)
+    short = title if len(title) <= kept else f"{title[: kept - end - 1].rstrip(', ')}…{title[-end:]}"
+    return f"{short}  {version}".rstrip()
+
+
+def about(seconds: float | None) -> str:
+    """Time left, no finer than it is known.
+
+    >>> about(0.4), about(41.7), about(100), about(4000), about(None)
+    ('1 s left', '42 s left', '2 min left', '1 h 7 min left', '')
+    """
+    if not seconds:
+        return ""
+    return (
+        words.duration(max(1, round(seconds)) if seconds < 60 else 60 * round(seconds / 60)).replace(".0", "") + " left"
+    )
 
 
 class Silence:
@@ -74,7 +111,7 @@ class Silence:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def progress(self, job: Job, done: int, of: int) -> None:
+    def progress(self, job: Job, place: Place) -> None:
         """Nothing."""
 
     def ended(self, outcome: Outcome) -> None:
@@ -84,8 +121,9 @@ class Silence:
 class Lines:
     """A line when a run ends, and one a minute in between: for files and pipes."""
 
-    def __init__(self, console: Console, total: int, every: float = 60.0) -> None:
-        self.console, self.total, self.every = console, total, every
+    def __init__(self, console: Console, jobs: Sequence[Job], every: float = 60.0) -> None:
+        self.console, self.total, self.every = console, len(jobs), every
+        self.estimate = Estimate(jobs)
         self.count = 0
         self.said = time.monotonic()
 
@@ -95,14 +133,21 @@ class Lines:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def progress(self, job: Job, done: int, of: int) -> None:
+    def progress(self, job: Job, place: Place) -> None:
         """At times, how far a run has come."""
+        self.estimate.moved(job, place)
         if time.monotonic() - self.said >= self.every:
             self.said = time.monotonic()
-            self._print(f"        {job.config.title}: iteration {done:,} of {of:,}")
+            parts = [at(place)[0].replace("/", " of ", 1), f"iteration {place.done:,} of {place.of:,}"]
+            if left := about(self.estimate.left(job)):
+                parts.append(f"about {left}")
+            if self.total > 1 and (left := about(self.estimate.left_of_all())):
+                parts.append(f"of all runs about {left}")
+            self._print(f"        {job.config.title}: {', '.join(filter(None, parts))}")
 
     def ended(self, outcome: Outcome) -> None:
         """What became of the run."""
+        self.estimate.ended(outcome)
         self.count += 1
         self._print(f"[{self.count}/{self.total}] {describe(outcome)}")
 
@@ -111,44 +156,59 @@ class Lines:
 
 
 class Bars:
-    """A bar over all runs with an estimate of the time left, and one for each run at work."""
+    """A bar over all runs with an estimate of the time left, and one for each run at work, with its task."""
 
-    def __init__(self, console: Console, total: int) -> None:
-        self.console, self.total = console, total
+    def __init__(self, console: Console, jobs: Sequence[Job]) -> None:
+        self.console, self.total = console, len(jobs)
+        self.estimate = Estimate(jobs)
+        wide = console.width >= WIDE
+        self.bar = 30 if wide else 10
         self.bars = Progress(
             TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            BarColumn(self.bar),
+            TextColumn("{task.fields[so_far]}", justify="right"),
+            *([TimeElapsedColumn()] if wide else []),
+            TextColumn("{task.fields[left]}", style="cyan"),
             console=console,
             transient=True,
+            refresh_per_second=FRAMES,
         )
+        self.room = console.width - self.bar - NUMBERS - (8 if wide else 0)
+        self.longest = 0
         self.runs: dict[str, TaskID] = {}
         self.shares: dict[str, float] = {}
         self.count = 0
 
     def __enter__(self) -> Bars:
         self.bars.start()
-        self.all = self.bars.add_task("[bold]all runs", total=self.total)
+        self.all = self.bars.add_task("[bold]all runs", total=self.total, so_far=f"0/{self.total}", left="starting")
         return self
 
     def __exit__(self, *_: object) -> None:
         self.bars.stop()
 
-    def progress(self, job: Job, done: int, of: int) -> None:
+    def progress(self, job: Job, place: Place) -> None:
         """Move the run's bar and the one over all."""
+        self.estimate.moved(job, place)
         key = str(job.folder)
         if key not in self.runs and len(self.runs) < SHOWN:
-            self.runs[key] = self.bars.add_task(escape(job.config.title), total=of)
+            self.runs[key] = self.bars.add_task("", total=place.of, so_far="", left="")
         if key in self.runs:
-            self.bars.update(self.runs[key], completed=done)
-        self.shares[key] = done / of
+            line = fitted(job.config.title, place, self.room)
+            self.longest = max(self.longest, len(line))  # so that bars stay where they are
+            self.bars.update(
+                self.runs[key],
+                completed=place.done,
+                description=escape(line.ljust(self.longest)),
+                so_far=f"{place.done:,}/{place.of:,}",
+                left=about(self.estimate.left(job)),
+            )
+        self.shares[key] = place.done / place.of
         self._over_all()
 
     def ended(self, outcome: Outcome) -> None:
         """Replace the run's bar by a line."""
+        self.estimate.ended(outcome)
         key = str(outcome.job.folder)
         if key in self.runs:
             self.bars.remove_task(self.runs.pop(key))
@@ -161,17 +221,22 @@ class Bars:
         )
 
     def _over_all(self) -> None:
-        # parts of runs count, so that the estimate is there before the first run has ended
-        self.bars.update(self.all, completed=self.count + sum(self.shares.values()))
+        # parts of runs count, so that the bar moves before the first run has ended
+        self.bars.update(
+            self.all,
+            completed=self.count + sum(self.shares.values()),
+            so_far=f"{self.count}/{self.total}",
+            left=about(self.estimate.left_of_all()),
+        )
 
 
-def display(total: int, quiet: bool) -> Display:
+def display(jobs: Sequence[Job], quiet: bool) -> Display:
     """The display that fits: on stderr, so that stdout is left to results.
 
-    >>> type(display(3, quiet=True)).__name__
+    >>> type(display([], quiet=True)).__name__
     'Silence'
     """
     if quiet:
         return Silence()
     console = Console(stderr=True)
-    return Bars(console, total) if console.is_terminal else Lines(console, total)
+    return Bars(console, jobs) if console.is_terminal else Lines(console, jobs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +18,7 @@ from bgd.report.data import to_json
 from bgd.report.load import load
 from bgd.report.side_by_side import pair_up, side_by_side, to_table
 from bgd.report.statistics import Verdict
-from bgd.report.tables import tables, to_markdown, to_rich
+from bgd.report.tables import Table, tables, to_markdown, to_rich
 from bgd.report.write import FORMATS, USUAL, write, write_markdown
 from bgd.runs.environment import results_folder
 
@@ -79,7 +80,9 @@ def report(
             raise typer.BadParameter(f"no {one!r}: choose from {', '.join(FORMATS)}, or all", param_hint="--format")
     comparisons = load(given)
     if not (quiet or as_json):
-        _print(comparisons)
+        console = Console()
+        for comparison in comparisons:
+            show(console, comparison, tables(comparison))
     target = out or (given[0] / "report" if len(given) == 1 else Path("report"))
     command = _command(given, markdown, figures, title)
     if markdown is not None:
@@ -125,22 +128,24 @@ def compare(
         console.print(f"A is {a}\nB is {b}", style="dim", highlight=False, markup=False, soft_wrap=True)
 
 
-def _print(comparisons: list[Comparison]) -> None:
-    console = Console()
-    for comparison in comparisons:
-        for table in tables(comparison):
-            console.print(to_rich(table))
-            console.print()
-        verdicts = comparison.verdicts
-        if verdicts:
-            agree = sum(verdict is Verdict.AGREES for verdict in verdicts)
-            console.print(f"{agree} of {len(verdicts)} agree with the paper\n", style="green" if agree else "")
-        if comparison.unfinished:
-            missing = len(comparison.unfinished)
-            failed = sum(one.state == "failed" for one in comparison.unfinished)
-            said = f", {failed} failed" if failed else ""
-            total = words.count(missing + len(comparison.runs), "run")
-            console.print(f"not complete: {missing} of {total} missing{said}; go on with bgd resume\n", style="red")
+def show(console: Console, comparison: Comparison, chosen: Iterable[Table]) -> None:
+    """Tables of a comparison, the user's own values, whether it agrees with the paper, and what is missing."""
+    for table in chosen:
+        console.print(to_rich(table))
+        console.print()
+    if comparison.changes:
+        said = f"with {', '.join(comparison.changes)}\n"
+        console.print(said, style="yellow", highlight=False, markup=False, soft_wrap=True)
+    verdicts = comparison.verdicts
+    if verdicts:
+        agree = sum(verdict is Verdict.AGREES for verdict in verdicts)
+        console.print(f"{agree} of {len(verdicts)} agree with the paper\n", style="green" if agree else "")
+    if comparison.unfinished:
+        missing = len(comparison.unfinished)
+        failed = sum(one.state == "failed" for one in comparison.unfinished)
+        said = f", {failed} failed" if failed else ""
+        total = words.count(missing + len(comparison.runs), "run")
+        console.print(f"not complete: {missing} of {total} missing{said}; go on with bgd resume\n", style="red")
 
 
 def _command(folders: list[Path], markdown: Path | None, figures: Path | None, title: str | None) -> str:

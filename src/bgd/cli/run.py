@@ -23,8 +23,8 @@ from bgd.runs.executors import Job
 def names_of_experiments(incomplete: str) -> list[str]:
     """For the shell's completion.
 
-    >>> names_of_experiments("labels")
-    ['labels-trick']
+    >>> names_of_experiments("digi")
+    ['digits']
     """
     return [name for name in EXPERIMENTS if name.startswith(incomplete)]
 
@@ -149,7 +149,7 @@ def run(
     folders = declare(
         folder, Declaration(experiment=declared, preset=scale, changes=tuple(changes), command=command), configs
     )
-    if reuse and not keep:  # a run taken over has no network to keep
-        take_over(folders, place, threads)
+    # a run taken over has no network to keep
+    taken = take_over(folders, place, threads) if reuse and not keep else {}
     todo = [Job(config, path, how.options()) for config, path in zip(configs, folders, strict=True)]
-    execute(todo, how, [folder])
+    execute(todo, how, [folder], taken)

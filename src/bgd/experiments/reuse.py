@@ -31,14 +31,14 @@ def work(config: RunConfig) -> str:
     return json.dumps(everything, sort_keys=True)
 
 
-def take_over(folders: Sequence[Path], others: Path, threads: int) -> list[Path]:
-    """Finish planned runs whose work is done in a run below ``others``; returns the folders of these.
+def take_over(folders: Sequence[Path], others: Path, threads: int) -> dict[Path, Path]:
+    """Finish planned runs whose work is done in a run below ``others``; returns their folders, each with the other's.
 
     Only results of runs with as many threads count, since their bits differ otherwise. The machine's record, with the
     time that it took, comes along.
     """
     wanted = {work(config): (path, config) for path in folders if not finished(path) for config in [read_config(path)]}
-    taken = []
+    taken: dict[Path, Path] = {}
     for donor in sorted(run_folders(others)) if wanted else []:
         if not finished(donor) or not (found := wanted.get(work(read_config(donor)))):
             continue
@@ -50,5 +50,5 @@ def take_over(folders: Sequence[Path], others: Path, threads: int) -> list[Path]
         with target.opened(config):
             (path / "metrics.jsonl").write_bytes((donor / "metrics.jsonl").read_bytes())
             target.finish(result.model_copy(update={"config": config}), result.machine)
-        taken.append(path)
+        taken[path] = donor
     return taken

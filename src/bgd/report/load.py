@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bgd.errors import BGDError
 from bgd.experiments import EXPERIMENTS
-from bgd.experiments.comparison import FILE, collect, run_folders
+from bgd.experiments.comparison import FILE, Collected, collect, run_folders
 from bgd.report.comparison import Comparison, Unfinished, compare
 from bgd.runs.folder import finished, read_config, read_result
 from bgd.runs.types import RunResult
@@ -40,7 +40,7 @@ def load(folders: Iterable[str | Path]) -> list[Comparison]:
             raise ReportError(f"{folder}: no such folder: name the folder of a comparison, see bgd run")
         declared = sorted(path.parent for path in folder.rglob(FILE))
         for one in declared:
-            found.setdefault(one.resolve(), _declared(one))
+            found.setdefault(one.resolve(), comparison(collect(one)))
         loose = [run for run in run_folders(folder) if not any(one in run.parents for one in declared)]
         if loose:
             found.setdefault(folder.resolve(), _loose(folder, sorted(loose)))
@@ -52,8 +52,8 @@ def load(folders: Iterable[str | Path]) -> list[Comparison]:
     )
 
 
-def _declared(folder: Path) -> Comparison:
-    content = collect(folder)
+def comparison(content: Collected) -> Comparison:
+    """What a folder holds of a declared comparison, with the runs that are missing and the user's own changes."""
     declaration = content.declaration
     return compare(
         content.results,

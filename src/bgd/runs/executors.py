@@ -12,7 +12,6 @@ import multiprocessing
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
@@ -20,8 +19,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bgd.errors import BGDError
+from bgd.runs.folder import write_failure
 from bgd.runs.interrupt import Interrupted, wishes
-from bgd.runs.run import Options, Report, run
+from bgd.runs.run import Options, Place, Report, run
 from bgd.runs.types import RunConfig, RunResult
 
 
@@ -45,8 +45,8 @@ class Outcome:
     interrupted: bool = False
 
 
-Progress = Callable[[Job, int, int], None]
-"""Told of each job's iterations done, and of how many."""
+Progress = Callable[[Job, Place], None]
+"""Told how far each job has come."""
 
 
 class Executor(Protocol):
@@ -74,16 +74,7 @@ def attempt(job: Job, report: Report | None = None) -> Outcome:
         return Outcome(job, error=str(error), interrupted=True)
     except Exception as error:
         message = str(error) if isinstance(error, BGDError) else f"{type(error).__name__}: {error}"
-        return Outcome(job, error=message, traceback=_write_traceback(job.folder))
-
-
-def _write_traceback(folder: Path) -> Path | None:
-    with contextlib.suppress(OSError):  # a full disk may be the very reason
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / "failure.txt"
-        path.write_text(traceback.format_exc())
-        return path
-    return None
+        return Outcome(job, error=message, traceback=write_failure(job.folder))
 
 
 def here(jobs: Sequence[Job], progress: Progress) -> Iterator[Outcome]:
@@ -96,8 +87,8 @@ def here(jobs: Sequence[Job], progress: Progress) -> Iterator[Outcome]:
     """
     for job in jobs:
 
-        def report(done: int, of: int, job: Job = job) -> None:
-            progress(job, done, of)
+        def report(place: Place, job: Job = job) -> None:
+            progress(job, place)
 
         outcome = attempt(job, report)
         yield outcome
@@ -175,7 +166,7 @@ class _Worker:
             self.dead = True
             return self._died(self.process.exitcode, self.job)
         if not isinstance(message, Outcome):
-            progress(self.job, *message)
+            progress(self.job, message)
             return None
         self.job = None
         return message
@@ -211,7 +202,7 @@ def _work(connection: Connection) -> None:
         while True:
             job = connection.recv()
             patient = replace(job, options=replace(job.options, patient=True))
-            outcome = attempt(patient, lambda done, of: connection.send((done, of)))
+            outcome = attempt(patient, connection.send)
             connection.send(replace(outcome, job=job))
 
 

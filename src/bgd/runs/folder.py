@@ -18,8 +18,9 @@ import io
 import json
 import os
 import re
+import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -266,6 +267,24 @@ def finished(path: Path) -> bool:
     False
     """
     return (path / "result.json").is_file()
+
+
+def write_failure(path: Path) -> Path | None:
+    """Write the traceback of the error at hand to ``failure.txt`` in a run's folder; None where that fails too.
+
+    >>> import tempfile
+    >>> try:
+    ...     raise ValueError("lr=-1")
+    ... except ValueError:
+    ...     print(write_failure(Path(tempfile.mkdtemp())).read_text().splitlines()[-1])
+    ValueError: lr=-1
+    """
+    with suppress(OSError):  # a full disk may be the very reason
+        path.mkdir(parents=True, exist_ok=True)
+        file = path / "failure.txt"
+        file.write_text(traceback.format_exc())
+        return file
+    return None
 
 
 def _read(path: Path, model: type[Model]) -> Model:

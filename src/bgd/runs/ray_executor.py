@@ -27,9 +27,10 @@ import torch
 from filelock import FileLock, Timeout
 
 from bgd._version import __version__
-from bgd.runs.executors import Job, Outcome, Progress, _write_traceback, attempt
-from bgd.runs.folder import RunFolder, prepare
+from bgd.runs.executors import Job, Outcome, Progress, attempt
+from bgd.runs.folder import RunFolder, prepare, write_failure
 from bgd.runs.interrupt import Wish, wishes
+from bgd.runs.run import Place
 from bgd.runs.types import RunError
 
 LOSSES = 3  # workers in a row that a run may lose without getting further
@@ -66,7 +67,7 @@ class OnRay:
                 prepare(task.job.folder, task.job.config)
             except RunError as error:
                 tasks.remove(task)
-                yield Outcome(task.job, error=str(error), traceback=_write_traceback(task.job.folder))
+                yield Outcome(task.job, error=str(error), traceback=write_failure(task.job.folder))
         if not tasks:
             return
         with self._cluster(jobs) as cluster, wishes(patient=True) as wish:
@@ -294,7 +295,7 @@ class _Tasks:
             news = self.ray.get(self.news)
             for task in self.working.values():
                 if (said := news.get(str(task.job.folder.absolute()))) is not None:
-                    progress(task.job, *said)
+                    progress(task.job, Place(*said))
         self.news = self.board.take.remote()
 
     def hear(self, task: _Task, reference: Any) -> Outcome | None:
@@ -309,7 +310,7 @@ class _Tasks:
         except errors.RayTaskError as error:
             # not the run's own error, of which there would be an outcome
             reason = f"its worker could not begin ({error.cause}): bgd must be installed on every node"
-            return Outcome(job, error=reason, traceback=_write_traceback(job.folder))
+            return Outcome(job, error=reason, traceback=write_failure(job.folder))
         except errors.RayError as error:
             return self.lost(task, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
         if outcome.interrupted and not task.cancelled:  # a node that is going down asks its workers to end
@@ -348,12 +349,12 @@ def _board() -> type:
         """Where workers note how far they are. Made in a function, so that its process need not import torch."""
 
         def __init__(self) -> None:
-            self.notes: dict[str, tuple[int, int]] = {}
+            self.notes: dict[str, tuple[Any, ...]] = {}
 
-        def note(self, folder: str, done: int, of: int) -> None:
-            self.notes[folder] = (done, of)
+        def note(self, folder: str, place: tuple[Any, ...]) -> None:
+            self.notes[folder] = place
 
-        def take(self) -> dict[str, tuple[int, int]]:
+        def take(self) -> dict[str, tuple[Any, ...]]:
             notes, self.notes = self.notes, {}
             return notes
 
@@ -381,7 +382,7 @@ def _work(job: Job, here: _Here, board: Any, again: bool) -> Outcome:
     if again:
         _await_lock(job.folder)
     folder = str(job.folder)
-    return attempt(job, lambda done, of: board.note.remote(folder, done, of))
+    return attempt(job, lambda place: board.note.remote(folder, tuple(place)))
 
 
 def _mismatch(job: Job, here: _Here) -> str | None:

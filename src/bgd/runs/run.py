@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from bgd.optim import CollapseWarning
 from bgd.runs import metrics
@@ -37,8 +37,33 @@ from bgd.scenarios import Batch, Joint
 TICK = 0.2  # seconds between looks at the clock's business: progress and checkpoints
 PATIENCE = 50  # a checkpoint may cost one part in so many of the time
 
-Report = Callable[[int, int], None]
-"""Told of progress: iterations done, and of how many."""
+
+class Place(NamedTuple):
+    """How far a run has come.
+
+    Attributes:
+        done: iterations, from the very start, whatever the number of sessions.
+        of: iterations of the whole run.
+        task: the one at hand, from 1; in a stream without boundaries the one that prevails. 0 where all tasks are
+            learnt at once.
+        tasks: how many there are.
+        name: of the task.
+        doing: what takes the time if it is not learning, such as 'evaluating'.
+
+    >>> Place(812, 1876, 3, 5, "digits 4, 5").done
+    812
+    """
+
+    done: int
+    of: int
+    task: int = 0
+    tasks: int = 0
+    name: str = ""
+    doing: str = ""
+
+
+Report = Callable[[Place], None]
+"""Told of progress a few times a second."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +113,7 @@ def run(
             return read_result(files.path)
         randomness = own_randomness(config.seed, config.device)
         with torch_threads(options.threads), randomness, wishes(options.patient) as wish:
-            return _Session(config, files, options, wish, report or (lambda _done, _of: None)).complete()
+            return _Session(config, files, options, wish, report or (lambda _: None)).complete()
 
 
 class _Session:
@@ -104,6 +129,7 @@ class _Session:
         self.loss_sum, self.loss_count = 0.0, 0
         self.seconds, self.train_seconds, self.sessions = 0.0, 0.0, 1
         self.save_cost = 0.0
+        self.told = 0.0
         points = min(config.setup.test.curve, self.length)
         self.curve = frozenset(metrics.evaluation_schedule(self.length, points))
         evaluations = min(config.setup.test.evaluations, self.length)
@@ -112,6 +138,7 @@ class _Session:
 
     def complete(self) -> RunResult:
         self.resume()
+        self.tell("starting")
         self.started = self.saved = time.perf_counter()
         write_json(self.files.path / "environment.json", self.machine())
         with self.noting_collapse():
@@ -150,9 +177,15 @@ class _Session:
                 tick = begun + TICK
         if self.stream.tells_end(event - 1):
             ended = self.stream.stages.index(event)
-            again = self.stream.train_batches(ended, self.config.setup.stream.batch_size)
-            self.learner.end_task(Batch(b.x.to(device), b.y.to(device), b.task) for b in again)
+            self.learner.end_task(self.once_more(ended))
         self.train_seconds += clock() - begun
+
+    def once_more(self, task: int) -> Iterator[Batch]:
+        """A task's training samples, for a learner that looks back when it has ended."""
+        device = self.config.device
+        for x, y, told in self.stream.train_batches(task, self.config.setup.stream.batch_size):
+            self.tell_at_times("consolidating")
+            yield Batch(x.to(device), y.to(device), told)
 
     # --- measuring
 
@@ -179,6 +212,7 @@ class _Session:
         by: dict[str, list[float]] = {one: [] for one in hows}
         losses = []
         for task in range(len(self.names)):
+            self.tell_at_times("evaluating")
             batches = self.stream.test_batches(task)
             accuracy, loss = score(self.learner, batches, hows, how.samples, self.config.device)
             for one in hows:
@@ -221,11 +255,31 @@ class _Session:
             warnings.showwarning = note
             yield
 
+    # --- telling
+
+    def tell(self, doing: str = "") -> None:
+        """Say how far we are."""
+        self.told = time.perf_counter()
+        self.report(self.place(doing))
+
+    def tell_at_times(self, doing: str) -> None:
+        """The same, from within what may take long."""
+        if time.perf_counter() - self.told >= TICK:
+            self.tell(doing)
+
+    def place(self, doing: str = "") -> Place:
+        """How far we are: what follows an iteration belongs to the next task, unless it looks back."""
+        stages, tasks = self.stream.stages, len(self.names)
+        if len(stages) != tasks:
+            return Place(self.iteration, self.length, doing=doing)
+        task = min((bisect_left if doing else bisect_right)(stages, self.iteration), tasks - 1)
+        return Place(self.iteration, self.length, task + 1, tasks, self.names[task], doing)
+
     # --- saving
 
     def look_up(self) -> None:
         """Between two iterations: say how far we are, save if it is time, stop if someone asked to."""
-        self.report(self.iteration, self.length)
+        self.tell()
         if self.wish.stop and not self._at_end():
             self.save()
             raise Interrupted(
