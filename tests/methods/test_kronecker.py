@@ -266,6 +266,16 @@ def test_samples_have_the_stated_covariance(kind):
     assert torch.allclose(root @ root.T, full)
 
 
+@pytest.mark.parametrize("kind", ["kronecker", "diagonal"])
+def test_roots_of_inverses_draw_with_the_covariance_of_the_inverse(kind):
+    block = Kronecker(spd(3), spd(2)) if kind == "kronecker" else Diagonal(torch.tensor([[0.3, 2.0]]).double())
+    units = torch.eye(6 if kind == "kronecker" else 2).double()
+    shape = (2, 3) if kind == "kronecker" else (1, 2)
+    root = torch.stack([vec(block.inverse_root().times(unit.reshape(shape))) for unit in units], dim=1)
+    full = torch.kron(block.a, block.g) if kind == "kronecker" else torch.diag(vec(block.d))
+    assert torch.allclose(root @ root.T, torch.linalg.inv(full))
+
+
 @pytest.mark.parametrize("layer", [nn.Linear(3, 2), nn.Linear(3, 2, bias=False), nn.Conv2d(2, 3, 2), nn.BatchNorm2d(4)])
 def test_matrices_come_and_go(layer):
     matrix = to_matrix(layer)
