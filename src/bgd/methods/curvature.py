@@ -81,7 +81,9 @@ def curvature_of(
     """
 
     def vectors(scores: Tensor, samples: Samples) -> Tensor:
-        return likelihood.score_gradients(masked(scores, samples.mask), samples.y, label, generator)
+        v = likelihood.score_gradients(masked(scores, samples.mask), samples.y, label, generator)
+        used = v.flatten(1).any(dim=1)  # with exact labels, those of other tasks' heads have probability 0
+        return v[used] if used.any() else v[:1]
 
     one_batch: Callable[..., dict[str, list[Tensor]]] = _kronecker if shape == "kronecker" else _diagonal
     total: dict[str, list[Tensor]] = {}
