@@ -14,6 +14,7 @@ from bgd.report.comparison import compare
 from bgd.report.figures import _apart
 from bgd.report.plots import plots
 from bgd.report.statistics import Summary
+from bgd.runs.types import Fit
 
 
 def test_lines_have_title_labels_bands_and_ends():
@@ -110,6 +111,19 @@ def test_every_kind_of_figure_is_drawn(comparison):
         assert style.png(plot.figure) == style.png(plot.figure)
         assert style.svg(plot.figure) == style.svg(plot.figure)
         ET.fromstring(style.inline_svg(plot.figure, plot.name))
+
+
+def test_training_images_beside_the_test_images():
+    run = make_result("BGD", 0.9)
+    fits = [Fit(iteration=e.iteration, accuracy=[0.99] * TASKS, loss=[0.125] * TASKS) for e in run.evaluations]
+    drawn = {
+        plot.name: plot for plot in plots(compare([run.model_copy(update={"fits": fits}), make_result("SGD", 0.8)]))
+    }
+    accuracy, loss = (drawn[name].figure.axes[0].lines for name in ("learning-curves", "learning-curves-loss"))
+    assert [line.get_label() for line in accuracy] == ["BGD, test", "BGD, training", "SGD"]
+    assert accuracy[1].get_ydata().tolist() == pytest.approx([99] * TASKS)
+    assert [line.get_label() for line in loss] == ["BGD, test", "BGD, training"]
+    assert [line.get_ydata()[-1] for line in loss] == [0.5, 0.125]
 
 
 def test_the_declaration_chooses(results, experiment):

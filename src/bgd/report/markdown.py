@@ -83,8 +83,9 @@ def _section(section: Section, pictures: Mapping[str, str]) -> list[str]:
     parts += [to_markdown(overview(comparison))] * (len(comparison.columns) > 1) + [to_markdown(detail(comparison))]
     parts += [f"{markdown_text(table.title)}\n\n{to_markdown(table)}" for table in extras(comparison)]
     shown = [plot for plot in section.plots if plot.name in pictures]
-    parts += [_picture(plot, pictures[plot.name]) for plot in shown if not _secondary(plot)]
-    more = [_picture(plot, pictures[plot.name]) for plot in shown if _secondary(plot)]
+    curves = experiment is not None and experiment.figures[:1] == ("learning-curves",)
+    parts += [_picture(plot, pictures[plot.name]) for plot in shown if not _secondary(plot, curves)]
+    more = [_picture(plot, pictures[plot.name]) for plot in shown if _secondary(plot, curves)]
     if more:
         parts.append(_folded("More figures: learning curves, accuracy on each task after each stage", *more))
     if (table := measures(comparison)) is not None:
@@ -104,8 +105,9 @@ def _picture(plot: Plot, path: str) -> str:
     return f"![{markdown_text(f'{plot.title}. {plot.alt}')}]({path})\n\n{markdown_text(plot.caption)}"
 
 
-def _secondary(plot: Plot) -> bool:
-    return plot.small or plot.name.startswith(("learning-curves", "training-loss"))
+def _secondary(plot: Plot, curves: bool) -> bool:
+    """Whether a figure is folded away; learning curves are not where they are what the experiment is about."""
+    return plot.small or plot.name.startswith("training-loss" if curves else ("learning-curves", "training-loss"))
 
 
 def _folded(title: str, *parts: str) -> str:

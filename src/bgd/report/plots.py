@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bgd.report import figures, words
-from bgd.report.comparison import Comparison, Entry
+from bgd.report.comparison import Comparison
 from bgd.runs.metrics import average_accuracy_seen
 from bgd.runs.types import RunConfig, StdHistogram
 
@@ -150,20 +150,38 @@ def _each_task(comparison: Comparison) -> Iterator[Plot]:
 def _learning_curves(comparison: Comparison) -> Iterator[Plot]:
     for column in comparison.columns:
         accuracy: dict[str, figures.Series] = {}
+        both: dict[str, figures.Series] = {}
         loss: dict[str, figures.Series] = {}
         for entry in comparison.column(column):
-            tests = [[(e.iteration, 100 * float(np.mean(e.accuracy))) for e in run.evaluations] for run in entry.runs]
-            losses = [[(p.iteration, p.loss) for p in run.curve] for run in entry.runs]
-            accuracy |= _curve(entry, tests)
-            loss |= _curve(entry, losses)
+            label, runs = _short(entry.row), entry.runs
+            fitted = any(run.fits for run in runs)
+            test, train = (f"{label}, test", f"{label}, training") if fitted else (label, "")
+            accuracy |= _curve(test, [[(e.iteration, _percent(e.accuracy)) for e in run.evaluations] for run in runs])
+            loss |= _curve(label, [[(p.iteration, p.loss) for p in run.curve] for run in runs])
+            if fitted:
+                accuracy |= _curve(train, [[(f.iteration, _percent(f.accuracy)) for f in run.fits] for run in runs])
+                both |= _curve(test, [[(e.iteration, _mean(e.loss)) for e in run.evaluations] for run in runs])
+                both |= _curve(train, [[(f.iteration, _mean(f.loss)) for f in run.fits] for run in runs])
         if accuracy:
-            title = "Test accuracy over time" + _of(comparison, column)
+            title = ("Accuracy over time" if both else "Test accuracy over time") + _of(comparison, column)
             yield Plot(
                 f"learning-curves{_slug(comparison, column)}",
                 title,
-                "Test accuracy averaged over all tasks, also those still to come, against the number of batches.",
+                "Test accuracy averaged over all tasks, also those still to come, against the number of batches."
+                + " Beside it the accuracy on training images." * bool(both),
                 _ends(accuracy),
                 figures.lines(accuracy, among=_labels(comparison), title=title, xlabel="iteration", whole_x=True),
+            )
+        if both:
+            title = "Loss over time" + _of(comparison, column)
+            yield Plot(
+                f"learning-curves-loss{_slug(comparison, column)}",
+                title,
+                "Mean cross-entropy of the mean network on test and training images.",
+                _ends(both),
+                figures.lines(
+                    both, among=_labels(comparison), title=title, xlabel="iteration", ylabel="loss", whole_x=True
+                ),
             )
         if loss:
             title = "Training loss over time" + _of(comparison, column)
@@ -183,13 +201,21 @@ def _learning_curves(comparison: Comparison) -> Iterator[Plot]:
             )
 
 
-def _curve(entry: Entry, runs: list[list[tuple[int, float]]]) -> dict[str, figures.Series]:
+def _percent(accuracies: Sequence[float]) -> float:
+    return 100 * _mean(accuracies)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values))
+
+
+def _curve(label: str, runs: list[list[tuple[int, float]]]) -> dict[str, figures.Series]:
     """Over the runs that were measured at the same iterations as the first."""
     at = [[x for x, _ in points] for points in runs]
     same = [points for points, xs in zip(runs, at, strict=True) if xs == at[0]]
     if not same or len(at[0]) < 2:
         return {}
-    return {_short(entry.row): figures.series(at[0], [[y for _, y in points] for points in same])}
+    return {label: figures.series(at[0], [[y for _, y in points] for points in same])}
 
 
 def _schedule(comparison: Comparison) -> Iterator[Plot]:

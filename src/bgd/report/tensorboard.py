@@ -56,6 +56,8 @@ def scalars(record: dict[str, object]) -> list[tuple[str, float, int]]:
         accuracies = [float(value) for value in record["accuracy"]]
         found |= {f"accuracy/task {j + 1}": value for j, value in enumerate(accuracies)}
         found["accuracy/all tasks"] = sum(accuracies) / len(accuracies)
+    if record["kind"] == "fit" and isinstance(record["accuracy"], list):
+        found["accuracy/training images"] = sum(record["accuracy"]) / len(record["accuracy"])
     if record["kind"] == "stds":
         found |= {f"std/{key}": value for key in ("smallest", "largest") if isinstance(value := record[key], float)}
     return [(tag, value, iteration) for tag, value in found.items()]

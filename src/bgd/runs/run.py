@@ -28,6 +28,7 @@ from bgd.runs.randomness import generator_states, own_randomness, restore_genera
 from bgd.runs.types import (
     CurvePoint,
     Evaluation,
+    Fit,
     RunConfig,
     RunResult,
     StdHistogram,
@@ -134,7 +135,10 @@ class _Session:
         self.curve = frozenset(metrics.evaluation_schedule(self.length, points))
         evaluations = min(config.setup.test.evaluations, self.length)
         self.evaluations = frozenset(metrics.evaluation_schedule(self.length, evaluations) if evaluations else ())
-        self.events = sorted(self.curve | self.evaluations | set(self.stream.stages) | {self.length})
+        histograms = min(config.setup.test.stds, self.length)
+        self.histograms = frozenset(metrics.evaluation_schedule(self.length, histograms) if histograms else ())
+        moments = self.curve | self.evaluations | self.histograms
+        self.events = sorted(moments | set(self.stream.stages) | {self.length})
 
     def complete(self) -> RunResult:
         self.resume()
@@ -201,9 +205,35 @@ class _Session:
             seen = self.evaluate()
             for row in rows:
                 add("evaluation", iteration=i, stage=row, **seen)
-        if (stages or i == 0) and (values := stds(self.learner)) is not None:
-            after = self.names[stages[-1]] if stages and len(self.stream.stages) == len(self.names) else "all tasks"
-            add("stds", iteration=i, after=after if stages else "start", **histogram(values))
+            if self.config.setup.test.train:
+                add("fit", iteration=i, **self.fit())
+        if (stages or i == 0 or i in self.histograms) and (values := stds(self.learner)) is not None:
+            add("stds", iteration=i, after=self._after(stages), **histogram(values))
+
+    def _after(self, stages: list[int]) -> str:
+        if not stages:
+            return f"iteration {self.iteration:,}" if self.iteration else "start"
+        return self.names[stages[-1]] if len(self.stream.stages) == len(self.names) else "all tasks"
+
+    def fit(self) -> dict[str, Any]:
+        """The first training images of all tasks, by the run's own inference."""
+        how = self.config.setup.test
+        own = inferences(self.learner, (how.inference,))
+        looks = [
+            score(self.learner, self.training_images(task), own, how.samples, self.config.device)
+            for task in range(len(self.names))
+        ]
+        return {"accuracy": [accuracy[own[-1]] for accuracy, _ in looks], "loss": [loss for _, loss in looks]}
+
+    def training_images(self, task: int) -> Iterator[Batch]:
+        """Told what a test is told, and not augmented."""
+        left = self.config.setup.test.train
+        told = task if self.stream.scenario.task_in_testing else None
+        for x, y, _ in self.stream.train_batches(task, min(left, 2048)):
+            yield Batch(x[:left], y[:left], told)
+            left -= len(x)
+            if left <= 0:
+                return
 
     def evaluate(self) -> dict[str, Any]:
         """All tasks, by MAP and the run's own inference; at the end by every way of inference."""
@@ -333,7 +363,7 @@ class _Session:
 
 def summarise(config: RunConfig, names: list[str], stages: tuple[int, ...], records: list[dict[str, Any]]) -> RunResult:
     """The result, from what was measured and nothing else."""
-    kinds: dict[str, list[dict[str, Any]]] = {"loss": [], "evaluation": [], "stds": [], "warning": []}
+    kinds: dict[str, list[dict[str, Any]]] = {"loss": [], "evaluation": [], "fit": [], "stds": [], "warning": []}
     for record in records:
         kinds[record["kind"]].append({key: value for key, value in record.items() if key != "kind"})
     evaluations = [Evaluation(**record) for record in kinds["evaluation"]]
@@ -349,6 +379,7 @@ def summarise(config: RunConfig, names: list[str], stages: tuple[int, ...], reco
         by_inference={how: math.fsum(each) / len(each) for how, each in last.by_inference.items()},
         metrics=_derived(config, R, evaluations),
         evaluations=evaluations,
+        fits=[Fit(**record) for record in kinds["fit"]],
         curve=[CurvePoint(**record) for record in kinds["loss"]],
         stds=[StdHistogram(**record) for record in kinds["stds"]],
         warnings=[record["text"] for record in kinds["warning"]],

@@ -124,6 +124,12 @@ class TestConfig(Strict):
     samples: int = Field(default=10, ge=1, description="networks drawn from a posterior")
     evaluations: int = Field(default=0, ge=0, description="evenly spaced over the run, beside those after each task")
     curve: int = Field(default=200, ge=1, description="points of the curve of training losses")
+    train: int = Field(
+        default=0, ge=0, description="training images of each task that are looked at too, the first ones; 0: none"
+    )
+    stds: int = Field(
+        default=0, ge=0, description="histograms evenly spaced over the run, beside those after each task"
+    )
 
 
 class Setup(Strict):
@@ -141,7 +147,7 @@ class Setup(Strict):
     )
 
 
-ADDED = {"data": ("mix", "shape"), "stream": ("augment",)}
+ADDED = {"data": ("mix", "shape"), "stream": ("augment",), "test": ("train", "stds")}
 """Settings younger than the first results: while left at their defaults they change no digest, so that runs keep it."""
 
 
@@ -194,6 +200,14 @@ class Evaluation(Strict):
     )
 
 
+class Fit(Strict):
+    """One look at the training images, without augmentation, as an evaluation looks at the test images."""
+
+    iteration: int
+    accuracy: list[float] = Field(description="of each task, by the run's own inference method")
+    loss: list[float] = Field(description="mean cross-entropy of each task's images, by MAP")
+
+
 class StdHistogram(Strict):
     """How many weights have a std in [edges[b], edges[b+1]).
 
@@ -202,7 +216,7 @@ class StdHistogram(Strict):
     """
 
     iteration: int
-    after: str = Field(description="'start', or the name of the task just ended")
+    after: str = Field(description="'start', the name of the task just ended, or the iteration")
     edges: list[float] = Field(description="evenly spaced in the logarithm, one more than counts")
     counts: list[int]
     smallest: float
@@ -248,6 +262,7 @@ class RunResult(Strict):
         description="forgetting, backward_transfer, forward_transfer, anytime_accuracy; those that are defined"
     )
     evaluations: list[Evaluation]
+    fits: list[Fit] = Field(default=[], description="at the times of the evaluations, where asked for")
     curve: list[CurvePoint]
     stds: list[StdHistogram] = Field(description="at the start and after each stage; empty without a posterior")
     warnings: list[str] = Field(description="such as that the posterior has collapsed")
