@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.markup import escape
@@ -19,7 +19,7 @@ from bgd.runs.run import Place
 SHOWN = 12  # bars of single runs at a time
 FRAMES = 4  # a second: drawing them takes the time of runs in this process
 WIDE = 130  # columns of a terminal with room for everything
-NUMBERS = 31  # columns for iterations and time left, and what separates them
+LEFT = 20  # columns for the time left and what separates all others
 
 
 class Display(Protocol):
@@ -162,10 +162,10 @@ class Bars:
         self.console, self.total = console, len(jobs)
         self.estimate = Estimate(jobs)
         wide = console.width >= WIDE
-        self.bar = 30 if wide else 10
+        bar = 30 if wide else 10
         self.bars = Progress(
             TextColumn("{task.description}"),
-            BarColumn(self.bar),
+            BarColumn(bar),
             TextColumn("{task.fields[so_far]}", justify="right"),
             *([TimeElapsedColumn()] if wide else []),
             TextColumn("{task.fields[left]}", style="cyan"),
@@ -173,8 +173,8 @@ class Bars:
             transient=True,
             refresh_per_second=FRAMES,
         )
-        self.room = console.width - self.bar - NUMBERS - (8 if wide else 0)
-        self.longest = 0
+        self.room = console.width - bar - LEFT - (8 if wide else 0)
+        self.longest = self.digits = 0
         self.runs: dict[str, TaskID] = {}
         self.shares: dict[str, float] = {}
         self.count = 0
@@ -191,18 +191,21 @@ class Bars:
         """Move the run's bar and the one over all."""
         self.estimate.moved(job, place)
         key = str(job.folder)
-        if key not in self.runs and len(self.runs) < SHOWN:
-            self.runs[key] = self.bars.add_task("", total=place.of, so_far="", left="")
-        if key in self.runs:
-            line = fitted(job.config.title, place, self.room)
-            self.longest = max(self.longest, len(line))  # so that bars stay where they are
-            self.bars.update(
-                self.runs[key],
-                completed=place.done,
-                description=escape(line.ljust(self.longest)),
-                so_far=f"{place.done:,}/{place.of:,}",
-                left=about(self.estimate.left(job)),
-            )
+        if key in self.runs or len(self.runs) < SHOWN:
+            # never less than before, so that bars stay where they are
+            self.digits = max(self.digits, len(f"{place.of:,}"))
+            line = fitted(job.config.title, place, self.room - 2 * self.digits)
+            self.longest = max(self.longest, len(line))
+            shown: dict[str, Any] = {
+                "completed": place.done,
+                "description": escape(line.ljust(self.longest)),
+                "so_far": f"{place.done:,}/{place.of:,}",
+                "left": about(self.estimate.left(job)),
+            }
+            if key in self.runs:
+                self.bars.update(self.runs[key], **shown)
+            else:
+                self.runs[key] = self.bars.add_task(total=place.of, **shown)
         self.shares[key] = place.done / place.of
         self._over_all()
 
@@ -224,6 +227,7 @@ class Bars:
         # parts of runs count, so that the bar moves before the first run has ended
         self.bars.update(
             self.all,
+            description=f"[bold]{'all runs'.ljust(self.longest)}",
             completed=self.count + sum(self.shares.values()),
             so_far=f"{self.count}/{self.total}",
             left=about(self.estimate.left_of_all()),
