@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from typer.testing import CliRunner
 
@@ -51,3 +53,24 @@ def test_missing_and_wrong_answers():
     assert isinstance(result.exception, ScenarioError)
     with pytest.raises(ScenarioError, match="task_in_training"):
         raise result.exception
+
+
+def test_the_tree_as_json_leads_to_every_scenario():
+    node = json.loads(run(app, ["scenarios", "--json"]).stdout)
+    found, todo = set(), [node]
+    while todo:
+        node = todo.pop()
+        if "question" in node:
+            assert node["question"] == QUESTIONS[node["key"]]
+            todo += [node["yes"], node["no"]]
+        else:
+            found.add(node["scenario"])
+    assert found == set(SCENARIOS)
+
+
+def test_an_answer_as_json_and_questions_aside():
+    out = run(app, ["scenarios", "--json", "--ask", "--boundaries", "yes"], input="n\n").stdout
+    verdict = json.loads(out)
+    assert verdict["scenario"] == "discrete task-agnostic"
+    assert (verdict["reveals"], verdict["boundaries"], verdict["shared_head"]) == ("nothing", True, True)
+    assert verdict["asked"] == ["boundaries", "task_in_training"]

@@ -179,6 +179,19 @@ def test_changing_a_batch_changes_no_other(make_data, kind):
     assert as_bytes(stream[0]) == first
 
 
+@every_kind
+def test_a_batch_that_is_kept_stays_as_it_was(make_data, kind):
+    """A few batches are made at once; they share no memory, with each other or with those asked for again."""
+    stream, again = streams(make_data)[kind], streams(make_data)[kind]
+    expected = [as_bytes(again[i]) for i in range(len(again))]
+    kept = [stream[i] for i in range(len(stream)) for _ in range(2)]
+    for batch, following in zip(kept[::2], kept[1::2], strict=True):
+        batch.x.fill_(7)
+        batch.y.fill_(0)
+        assert batch.x.data_ptr() != following.x.data_ptr()
+    assert [as_bytes(batch) for batch in kept[1::2]] == expected
+
+
 def test_what_each_scenario_reveals(data):
     shared, separate = (permute(data, 2, shared_head=s) for s in (True, False))
     told = {}

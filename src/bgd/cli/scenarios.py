@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from typing import Annotated
 
@@ -12,7 +13,8 @@ from rich.table import Table
 from rich.tree import Tree
 
 from bgd.scenarios.knowledge import Knowledge
-from bgd.scenarios.tree import QUESTIONS, TREE, Question, Verdict, ask
+from bgd.scenarios.tree import QUESTIONS, SCENARIOS, TREE, Question, Verdict, ask
+from bgd.scenarios.types import Scenario
 
 
 class Answer(StrEnum):
@@ -47,9 +49,10 @@ def scenarios(
     task_in_testing: Annotated[Answer | None, _option("task_in_testing")] = None,
     shared_head: Annotated[Answer | None, _option("shared_head")] = None,
     ask_me: Annotated[bool, typer.Option("--ask", help="Be asked, question by question.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
     """Show the tree of continual learning scenarios, or find yours by answering its four questions."""
-    console = Console()
+    console = Console(stderr=as_json)  # questions aside, so that stdout is JSON and nothing else
     given = {
         "boundaries": boundaries,
         "task_in_training": task_in_training,
@@ -60,12 +63,41 @@ def scenarios(
     if ask_me:
         answers = _interview(console, answers)
     elif all(value is None for value in answers.values()):
+        if as_json:
+            print(json.dumps(_tree_as_data(TREE), indent=2))
+            return
         console.print(_draw(TREE))
         console.print("\n[dim]Answer it with --ask, or e.g. --boundaries yes --task-in-training no[/]")
         return
     elif answers["boundaries"] is None:
         raise typer.BadParameter(f"answer it first: {QUESTIONS['boundaries']}", param_hint="--boundaries")
-    _show(console, ask(**answers))  # type: ignore[arg-type]  # boundaries is answered by now
+    verdict = ask(**answers)  # type: ignore[arg-type]  # boundaries is answered by now
+    if as_json:
+        print(json.dumps(_as_data(verdict.scenario) | {"asked": verdict.asked, "notes": verdict.notes}, indent=2))
+    else:
+        _show(console, verdict)
+
+
+def _as_data(scenario: Scenario) -> dict[str, object]:
+    return {
+        "scenario": scenario.name,
+        "detail": DETAIL[scenario.name],
+        "boundaries": scenario.boundaries,
+        "reveals": scenario.reveals.name.lower(),
+        "task_in_testing": scenario.task_in_testing,
+        "shared_head": scenario.shared_head,
+    }
+
+
+def _tree_as_data(node: Question | str) -> dict[str, object]:
+    if isinstance(node, str):
+        return _as_data(SCENARIOS[node])
+    return {
+        "key": node.key,
+        "question": QUESTIONS[node.key],
+        "yes": _tree_as_data(node.yes),
+        "no": _tree_as_data(node.no),
+    }
 
 
 def _interview(console: Console, answers: dict[str, bool | None]) -> dict[str, bool | None]:

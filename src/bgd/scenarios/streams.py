@@ -89,9 +89,10 @@ class Stream(ABC):
         self.augment = augment
         self._remembered = Remembered(memory)
         self._alike = len({task.train.normalise for task in tasks}) == 1
-        # several batches are gathered at once: cheaper than one by one, as long as they stay in the cache
+        # a few batches are made at once: alone, each would find the caches full of the learner's last step
         self._ahead = max(1, min(16, CHUNK // (batch_size * tasks[0].train.flat[0].nbytes)))
         self._raw = Latest[Raw]()
+        self._ready = Latest[dict[int, Batch]]()
 
     @abstractmethod
     def __len__(self) -> int:
@@ -109,6 +110,14 @@ class Stream(ABC):
         """What a learner is handed at an iteration."""
         chunk, k = divmod(self._checked(iteration), self._ahead)
         raw = self._raw.get(chunk, lambda: self._gather(chunk))
+        rest = range(iteration, iteration + len(raw.tasks) - k)
+        ready = self._ready.get(chunk, lambda: {i: self._made(raw, i) for i in rest})
+        # each is handed out once, since a learner may write into it: who asks again gets it made again
+        return ready.pop(iteration, None) or self._made(raw, iteration)
+
+    def _made(self, raw: Raw, iteration: int) -> Batch:
+        """One of the batches gathered, in memory of its own."""
+        k = iteration % self._ahead
         here = slice(raw.starts[k], raw.starts[k + 1])
         task, pixels = raw.tasks[k], raw.pixels[here]
         if self.augment is not None:
