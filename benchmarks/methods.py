@@ -45,6 +45,12 @@ METHODS: list[tuple[str, str, dict[str, Any]]] = [
     ("VCL, local", "vcl", {"train_size": 12000, "sampling": "local"}),
     ("BBB, weights", "bbb", {"train_size": 12000}),
     ("BBB, local", "bbb", {"train_size": 12000, "sampling": "local"}),
+    ("Noisy Adam", "noisy-adam", {"train_size": 12000}),
+    ("Noisy Adam, Fisher of samples", "noisy-adam", {"train_size": 12000, "fisher": "sample"}),
+    ("K-FAC, between updates of the factors", "kfac", {"stats_every": 10**6, "inverse_every": 10**6}),
+    # a round is five steps: each holds one update and one inversion
+    ("K-FAC, factors and inverses every 5", "kfac", {"stats_every": 5, "inverse_every": 5}),
+    ("Noisy K-FAC, the same", "noisy-kfac", {"train_size": 12000, "stats_every": 5, "inverse_every": 5}),
     ("BGD, K = 10, loop", "bgd", {"batched": False}),
     ("BGD, K = 10, batched", "bgd", {}),
     ("BGD, K = 2, batched", "bgd", {"mc_samples": 2}),

@@ -210,13 +210,13 @@ def test_clipping_bounds_the_kl_of_the_first_step_exactly():
 
 def test_factors_are_a_mean_first_and_then_a_moving_average():
     net = nn.Linear(1, 2, bias=False)
-    learner = KFAC(net, Outputs(heads(2)), decay=0.5, stats_every=1, inverse_every=3)
+    learner = KFAC(net, Outputs(heads(2)), decay=0.6, stats_every=1, inverse_every=3)
     inverses = []
     for value in (1.0, 2.0, 3.0, 4.0):
         learner.observe(torch.full((4, 1), value), torch.tensor([0, 1, 0, 1]))
         inverses.append(learner.natural.inverse[""].a)
-    # 1; (1 + 4) / 2; then half of what was and half of what is
-    assert learner.natural.average[""].a.item() == pytest.approx(((2.5 + 9) / 2 + 16) / 2)
+    # 1; (1 + 4) / 2; then 0.6 of what was and 0.4 of what is
+    assert learner.natural.average[""].a.item() == pytest.approx((2.5 * 0.6 + 9 * 0.4) * 0.6 + 16 * 0.4)
     # batches 1 and 2 (powers of two) before iteration 3, and then every third
     assert not torch.equal(inverses[0], inverses[1])
     assert not torch.equal(inverses[1], inverses[2])
