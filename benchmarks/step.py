@@ -1,16 +1,20 @@
 """What a BGD step costs, in units of an SGD step of the same network on the same batch.
 
 Every number is a ratio of medians: all columns of a row run in one process, in turns, so that a busy machine slows
-them alike. Run with ``make bench``; ``--help`` lists the settings.
+them alike. Run with ``make bench``; ``--help`` lists the settings. ``--nets lenet vgg16 vgg16-bn`` gives the table of
+the convolutional networks: there the library's own choice is the loop, and these columns show why.
 
 Columns:
     plain     Algorithm 1 written down plainly: torch.randn, a loop over the samples, the textbook formulae.
     loop      ``BGD.step(closure)``, with ``noise="torch"`` and ``noise="hash"``.
     eager     ``BGD.batched(..., compile=False)``: all samples in one pass through vmap.
     batched   ``BGD.batched(...)``, compiled, with ``noise="torch"`` and ``noise="hash"``.
+    last      (convolutions only) the loop with hash noise, and one SGD step, in ``channels_last`` layout.
+    chunk 2   (convolutions only) vmap over two networks at a time, uncompiled.
     IVON      the optimizer of ivon-opt with the same number of samples (if it is installed).
     noise     drawing the step's noise alone, compiled hash.
-    floor     the matrix products alone: no noise, no sampling, no activation functions, no update.
+    floor     MLP: the matrix products alone: no noise, no sampling, no activation functions, no update.
+              Convolutions: K passes forward and backward, one network after the other.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import torch
 import torch.nn.functional as F
@@ -27,30 +31,21 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from bgd import BGD
+from bgd.nets import VGG, LeNet
 from bgd.optim import noise
 
 BATCH = 128
 Step = Callable[[], object]
 
+CONVOLUTIONAL: dict[str, Callable[[], nn.Module]] = {
+    "lenet": LeNet,
+    "vgg16": VGG,
+    "vgg16-bn": lambda: VGG(batch_norm=True),
+}
+
 
 def mlp(width: int) -> nn.Module:
     return nn.Sequential(nn.Linear(1024, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10))
-
-
-def lenet() -> nn.Module:
-    return nn.Sequential(
-        nn.Unflatten(1, (1, 32, 32)),
-        nn.Conv2d(1, 20, 5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(20, 50, 5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(50 * 25, 500),
-        nn.ReLU(),
-        nn.Linear(500, 10),
-    )
 
 
 class Plain:
@@ -104,9 +99,11 @@ def matrix_products(width: int, mc_samples: int) -> Step:
     return products
 
 
-def columns(make: Callable[[], nn.Module], width: int | None, mc_samples: int) -> dict[str, Step]:
+def columns(
+    make: Callable[[], nn.Module], width: int | None, mc_samples: int, skip: Collection[str]
+) -> dict[str, Step]:
     """A function per column, each with a model of its own."""
-    x, y = torch.randn(BATCH, 1024), torch.randint(10, (BATCH,))
+    x, y = torch.randn(BATCH, 1024) if width else torch.randn(BATCH, 3, 32, 32), torch.randint(10, (BATCH,))
 
     def closure_of(model: nn.Module) -> Callable[[], Tensor]:
         def closure() -> Tensor:
@@ -119,15 +116,17 @@ def columns(make: Callable[[], nn.Module], width: int | None, mc_samples: int) -
     def objective(net: Callable[[Tensor], Tensor], x: Tensor, y: Tensor) -> Tensor:
         return F.cross_entropy(net(x), y, reduction="sum")
 
-    model = make()
-    sgd, sgd_closure = torch.optim.SGD(model.parameters(), 1e-6), closure_of(model)
+    def sgd_of(model: nn.Module) -> Step:
+        sgd, sgd_closure = torch.optim.SGD(model.parameters(), 1e-9), closure_of(model)
 
-    def sgd_step() -> None:
-        sgd.zero_grad()
-        sgd_closure()
-        sgd.step()
+        def sgd_step() -> None:
+            sgd.zero_grad()
+            sgd_closure()
+            sgd.step()
 
-    steps: dict[str, Step] = {"SGD": sgd_step}
+        return sgd_step
+
+    steps: dict[str, Step] = {"SGD": sgd_of(make())}
     model = make()
     plain, plain_closure = Plain(model, 0.01, mc_samples), closure_of(model)
     steps["plain"] = lambda: plain.step(plain_closure)
@@ -135,14 +134,22 @@ def columns(make: Callable[[], nn.Module], width: int | None, mc_samples: int) -
         model = make()
         loop, loop_closure = BGD(model.parameters(), 0.01, mc_samples, noise=kind), closure_of(model)
         steps[f"loop, {kind}"] = lambda loop=loop, closure=loop_closure: loop.step(closure)
-    for name, kind, compiled in (
-        ("eager", "torch", False),
-        ("batched, torch", "torch", True),
-        ("batched, hash", "hash", True),
-    ):
+    ways = [("eager", "torch", False, mc_samples)]
+    ways += [("batched, torch", "torch", True, None), ("batched, hash", "hash", True, None)]
+    if width is None:
+        ways.append(("chunk 2", "torch", False, 2))
+    for name, kind, compiled, chunk_size in ways:
         model = make()
-        batched = BGD(model.parameters(), 0.01, mc_samples, noise=kind).batched(model, objective, compile=compiled)
+        if any(isinstance(m, nn.BatchNorm2d) for m in model.modules()):
+            continue  # vmap cannot run it: BGD.batched would take the loop, after a warning
+        optimizer = BGD(model.parameters(), 0.01, mc_samples, noise=kind)
+        batched = optimizer.batched(model, objective, compile=compiled, chunk_size=chunk_size)
         steps[name] = lambda step=batched: step(x, y)
+    if width is None:
+        model = make().to(memory_format=torch.channels_last)
+        last, last_closure = BGD(model.parameters(), 0.01, mc_samples, noise="hash"), closure_of(model)
+        steps["loop, last"] = lambda: last.step(last_closure)
+        steps["SGD, last"] = sgd_of(make().to(memory_format=torch.channels_last))
     try:
         import ivon
     except ImportError:
@@ -164,7 +171,17 @@ def columns(make: Callable[[], nn.Module], width: int | None, mc_samples: int) -
     steps["noise"] = lambda: noise.normal("hash", keys, size, torch.empty(0))
     if width is not None:
         steps["floor"] = matrix_products(width, mc_samples)
-    return steps
+    else:
+        network = make()
+        pass_through = closure_of(network)
+
+        def passes() -> None:
+            for _ in range(mc_samples):
+                network.zero_grad()
+                pass_through()
+
+        steps["floor"] = passes
+    return {name: step for name, step in steps.items() if name not in skip}
 
 
 def medians(steps: dict[str, Step], rounds: int) -> dict[str, float]:
@@ -183,31 +200,36 @@ def medians(steps: dict[str, Step], rounds: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--widths", type=int, nargs="*", default=[200, 400, 1000])
+    parser.add_argument("--nets", nargs="*", default=["mlp", "lenet"], choices=["mlp", *CONVOLUTIONAL])
+    parser.add_argument("--widths", type=int, nargs="*", default=[200, 400, 1000], help="of the MLPs")
     parser.add_argument("--samples", type=int, nargs="*", default=[2, 4, 10])
-    parser.add_argument("--no-lenet", action="store_true")
+    parser.add_argument("--skip", nargs="*", default=[], help='columns to leave out, such as "plain" "batched, torch"')
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--rounds", type=int, default=30)
     arguments = parser.parse_args()
-    nets: list[tuple[str, Callable[[], nn.Module], int | None]] = [
-        (f"MLP 1024-{w}-{w}-10", lambda w=w: mlp(w), w) for w in arguments.widths
-    ]
-    if not arguments.no_lenet:
-        nets.append(("LeNet 20-50-500", lenet, None))
-    table = Table(title=f"One step, batch {BATCH}, in SGD steps ({torch.get_num_threads()} threads)")
-    names: list[str] = []
-    console = Console(width=150)
+    torch.set_num_threads(arguments.threads)
+    nets: list[tuple[str, Callable[[], nn.Module], int | None]] = []
+    for net in arguments.nets:
+        if net == "mlp":
+            nets += [(f"MLP 1024-{w}-{w}-10", lambda w=w: mlp(w), w) for w in arguments.widths]
+        else:
+            nets.append((net, CONVOLUTIONAL[net], None))
+    console = Console(width=170)
+    title = f"One step, batch {BATCH}, in SGD steps (torch {torch.__version__}, {arguments.threads} threads)"
+    found: dict[tuple[str, int], dict[str, float]] = {}
     for net, make, width in nets:
         for mc_samples in arguments.samples:
             torch.compiler.reset()
-            rounds = arguments.rounds if width is None or width < 1000 else max(arguments.rounds // 3, 5)
-            found = medians(columns(make, width, mc_samples), rounds)
-            if not names:
-                names = [name for name in found if name != "SGD"]
-                for heading in ("network", "K", "SGD, ms", *names):
-                    table.add_column(heading, justify="left" if heading == "network" else "right")
-            row = [f"{found[name] / found['SGD']:.2f}" if name in found else "-" for name in names]
-            table.add_row(net, str(mc_samples), f"{found['SGD'] * 1e3:.2f}", *row)
+            rounds = arguments.rounds if width is not None and width < 1000 else max(arguments.rounds // 3, 3)
+            found[net, mc_samples] = medians(columns(make, width, mc_samples, arguments.skip), rounds)
             console.print(f"{net}, K = {mc_samples}: done", style="dim", highlight=False)
+    names = list(dict.fromkeys(name for row in found.values() for name in row if name != "SGD"))
+    table = Table(title=title)
+    for heading in ("network", "K", "SGD, ms", *names):
+        table.add_column(heading, justify="left" if heading == "network" else "right")
+    for (net, mc_samples), row in found.items():
+        ratios = [f"{row[name] / row['SGD']:.2f}" if name in row else "-" for name in names]
+        table.add_row(net, str(mc_samples), f"{row['SGD'] * 1e3:.2f}", *ratios)
     console.print(table)
 
 

@@ -58,7 +58,8 @@ def resolve_std(std_init: StdInit, params: list[Tensor]) -> list[Tensor]:
             raise TypeError(f"BGD needs floating-point parameters, got {p.dtype}")
         try:
             std = torch.as_tensor(value, device=p.device).to(posterior_dtype(p))
-            stds.append(std.detach().expand(p.shape).clone())
+            # In the layout of the weights (channels last, say): mixed layouts slow every operation on both.
+            stds.append(torch.empty_like(p, dtype=std.dtype, requires_grad=False).copy_(std.detach().expand(p.shape)))
         except (RuntimeError, TypeError, ValueError) as error:
             raise ValueError(f"std_init {value!r} does not fit a parameter of shape {tuple(p.shape)}") from error
     return stds

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
+from torch.nn.modules.conv import _ConvNd
 
 from bgd.optim.compiling import can_compile, first_line, users_level
+from bgd.optim.shapes import shape_of
 
 if TYPE_CHECKING:
     from bgd.optim.bgd import BGD
@@ -37,12 +39,22 @@ class BatchedStep:
     compiled where a compiler is at hand. A model that cannot run so (batch normalisation that updates its statistics in
     place, control flow that depends on data) is run network by network instead, after one warning that says why.
 
+    A model with convolutions on a CPU is run network by network from the start, unless ``chunk_size`` or
+    ``compile=True`` asks for more. There vmap becomes a convolution in groups, which does the same work less well: one
+    network's convolution keeps the cores busy, and K networks side by side only leave the cache. ``benchmarks/step.py``
+    shows it. What does make convolutions faster on a CPU, those of SGD alike, is
+    ``model.to(memory_format=torch.channels_last)`` before the optimizer is made.
+
+    Compiled code serves one shape of batch. Batches of another shape, such as the short last one of an epoch, run
+    uncompiled until two of a shape come in a row: see :mod:`bgd.optim.shapes`.
+
     Args:
         optimizer: the posterior to update.
         model: the model that holds the optimizer's parameters.
         objective: ``objective(net, *batch)`` returns the loss, a sum or a mean as the optimizer's ``reduction`` says.
             Call ``net`` in it where you would call the model.
-        chunk_size: how many networks to hold in memory at a time; None for all of them.
+        chunk_size: how many networks to evaluate, and hold in memory, at a time; None for the choice above: all of
+            them, or one by one where the model has convolutions.
         compile: True, False, or None to compile where it can be expected to work. The first call is slow then.
 
     Example:
@@ -73,9 +85,12 @@ class BatchedStep:
         self.compile = can_compile() if compile is None else compile
         self.path = "compiled" if self.compile else "eager"
         """The way that is used, one of :data:`PATHS`."""
+        if chunk_size is None and compile is not True and _convolves_on_cpu(model):
+            self.path = "loop"
         self._names: tuple[str, ...] = ()
         self._params: list[Tensor] = []
         self._evaluate: Callable[..., Sums] | None = None
+        self._compiled: Callable[..., Sums] | None = None
 
     def __call__(self, *batch: Any, batch_size: int | None = None) -> Tensor:
         """Take one step on a batch; returns the mean loss of the sampled networks."""
@@ -103,6 +118,7 @@ class BatchedStep:
                         RuntimeWarning,
                         stacklevel=users_level(),
                     )
+                optimizer._shapes.note(shape_of(batch))
                 assert loss is not None
                 return loss
         raise AssertionError("unreachable: the last path returns or raises")
@@ -119,7 +135,10 @@ class BatchedStep:
             return
         pending = optimizer._begin()
         self._bind(pending.params)
-        assert self._evaluate is not None
+        evaluate = self._evaluate
+        if self.path == "compiled" and optimizer._shapes.worth_compiling(shape_of(batch)):
+            evaluate = self._compiled
+        assert evaluate is not None
         means = tuple(optimizer.state[p]["mean"] for p in pending.params)
         stds = tuple(optimizer.state[p]["std"] for p in pending.params)
         samples = optimizer._own_samples()
@@ -127,7 +146,7 @@ class BatchedStep:
         for start in range(0, len(samples), chunk):
             part = samples[start : start + chunk]
             eps = tuple(optimizer._training_noise(pending.params, part))
-            e_g, e_g_eps, losses = self._evaluate(means, stds, eps, *batch)
+            e_g, e_g_eps, losses = evaluate(means, stds, eps, *batch)
             pending.add(list(e_g), list(e_g_eps), losses)
 
     def _bind(self, params: list[Tensor]) -> None:
@@ -139,8 +158,12 @@ class BatchedStep:
         if missing:
             raise _NotInModel(f"the optimizer has {', '.join(missing[:3])}, which the model does not")
         self._params, self._names = params, tuple(names[p] for p in params)
-        evaluate = _make_evaluate(self.model, self.objective, self._names, tuple(p.dtype for p in params))
-        self._evaluate = torch.compile(evaluate) if self.path == "compiled" else evaluate
+        self._evaluate = _make_evaluate(self.model, self.objective, self._names, tuple(p.dtype for p in params))
+        self._compiled = torch.compile(self._evaluate) if self.path == "compiled" else None
+
+
+def _convolves_on_cpu(model: nn.Module) -> bool:
+    return any(isinstance(m, _ConvNd) and m.weight.device.type == "cpu" for m in model.modules())
 
 
 class _NotInModel(ValueError):

@@ -27,6 +27,7 @@ from bgd.optim.arguments import (
 from bgd.optim.compiling import CompiledOrEager
 from bgd.optim.health import REMEDY, CollapseWatch, Health, examine
 from bgd.optim.norms import RunningStatistics, find_models
+from bgd.optim.shapes import BatchShapes
 
 if TYPE_CHECKING:
     from bgd.optim.batched import BatchedStep, Objective
@@ -152,6 +153,7 @@ class BGD(Optimizer):
         self.steps = 0
         self.skipped_steps = 0
         self.draws = 0
+        self._shapes = BatchShapes()
         self._idle()
         super().__init__(params, {"lr": lr, "std_init": std_init, "std_min": std_min, "std_max": std_max})
 
@@ -645,12 +647,14 @@ class BGD(Optimizer):
             "draws": self.draws,
             "skipped_steps": self.skipped_steps,
             "noise": self.noise,
+            "shapes": self._shapes.state_dict(),
         }
 
     def _place(self, position: dict[str, Any]) -> None:
         check_choice("noise", position["noise"], noises.KINDS)
-        for key in self._position():
+        for key in ("seed", "steps", "draws", "skipped_steps", "noise"):
             setattr(self, key, position[key])
+        self._shapes.load_state_dict(position.get("shapes", {}))  # early checkpoints have none
 
     def __getstate__(self) -> dict[str, Any]:
         self._check_at_rest("copying or pickling")
@@ -704,6 +708,7 @@ _OWN_SETTINGS = (
     "steps",
     "draws",
     "skipped_steps",
+    "_shapes",
 )
 
 
