@@ -43,7 +43,8 @@ class NoisyAdam(Noisy):
         beta2: decay of f.
         kl_weight: lambda, the weight of KL(q || prior): 1 for Bayes' rule, 0 for no noise and no prior.
         prior_variance: eta, of the prior N(0, eta) of every weight.
-        damping: gamma_ex, which damps the step, but not the noise.
+        damping: gamma_ex, which damps the step, but not the noise. While f is young, the step is lr / damping times the
+            gradient: keep that ratio at a learning rate that SGD could bear, or a deep network blows up at once.
         fisher: "gradient", the square of the step's own gradient, as in the paper; or "sample", the mean over samples
             of their squares, for one more pass.
         std_init: the std of every weight at the start: a term in the precision of q, not of the step, that fades as
@@ -70,7 +71,7 @@ class NoisyAdam(Noisy):
         beta2: float = 0.999,
         kl_weight: float = 1.0,
         prior_variance: float = 0.1,
-        damping: float = 0.001,
+        damping: float = 0.01,
         fisher: NoisyFisher = "gradient",
         std_init: float | None = 0.01,
         test_samples: int = 0,
