@@ -5,6 +5,7 @@ import pytest
 from bgd.experiments import EXPERIMENTS, check_declaration, find, plan
 from bgd.experiments.comparison import Declaration, collect, declare
 from bgd.experiments.plan import resolve
+from bgd.runs.build import names_of
 from bgd.runs.executors import Job, here
 from bgd.runs.run import Options
 
@@ -17,6 +18,11 @@ NAMES = (
     "mnist-classification",
     "mc-samples",
     "digits",
+    "vision-mix",
+    "cifar-10-100",
+    "cifar10-vgg",
+    "cifar10-timing",
+    "long-training",
 )
 
 
@@ -33,7 +39,7 @@ def test_every_preset_can_run(name):
     for preset in experiment.presets:
         configs = plan(experiment, preset)  # checks every run's settings and scenario
         assert len({config.digest for config in configs}) == len(configs)
-    assert {config.setup.data.name for config in plan(experiment, "smoke")} == {"digits"}
+    assert {name for config in plan(experiment, "smoke") for name in names_of(config.setup.data)} == {"digits"}
 
 
 # two methods of each are enough here: every method has its own tests, and the demo runs as a whole elsewhere
@@ -48,6 +54,11 @@ def test_every_preset_can_run(name):
         ("discrete-permuted-mnist", ["bgd", "vcl"]),
         ("mnist-classification", ["bgd", "bbb"]),
         ("mc-samples", ["K = 10", "K = 2, antithetic, capped"]),
+        ("vision-mix", ["bgd", "OL, Kronecker", "AL, diagonal"]),
+        ("cifar-10-100", ["bgd", "si"]),
+        ("cifar10-vgg", ["bgd", "noisy-kfac"]),
+        ("cifar10-timing", ["sgd", "K = 2"]),
+        ("long-training", ["BGD"]),
     ],
 )
 def test_smoke(name, methods, tmp_path, monkeypatch):
@@ -76,6 +87,10 @@ def test_smoke(name, methods, tmp_path, monkeypatch):
         ("permuted-mnist", "BGD", "class", 84.78, 1.3),
         ("permuted-mnist", "Offline", "task", 98.01, 0.04),
         ("mnist-classification", "BBB", "width 1200", 97.96, None),
+        ("vision-mix", "OL, Kronecker", "accuracy", 85.40, None),
+        ("cifar10-vgg", "BGD", "with BN", 91.07, None),
+        ("cifar10-vgg", "Noisy K-FAC", "without BN", 89.35, None),
+        ("cifar10-timing", "K = 4", "accuracy", 89.32, None),
     ],
 )
 def test_what_the_paper_reports(name, row, column, mean, spread):
@@ -84,13 +99,79 @@ def test_what_the_paper_reports(name, row, column, mean, spread):
 
 
 def test_every_cell_of_the_papers_tables_is_there():
-    for name, count in (("labels-trick", 19), ("split-mnist", 33), ("permuted-mnist", 33), ("mnist-classification", 9)):
+    for name, count in (
+        ("labels-trick", 19),
+        ("split-mnist", 33),
+        ("permuted-mnist", 33),
+        ("mnist-classification", 9),
+        ("vision-mix", 10),
+        ("cifar10-vgg", 12),
+        ("cifar10-timing", 4),
+    ):
         assert sum(len(cells) for cells in find(name).paper.values()) == count
+
+
+def test_what_the_paper_reports_of_each_task():
+    experiment = find("vision-mix")
+    for cells in experiment.paper.values():
+        said = cells["accuracy"]
+        assert len(said.tasks) == len(experiment.setup.data.mix) == 5
+        assert sum(said.tasks) / 5 == pytest.approx(said.mean, abs=0.011)  # the table's own average, to its digits
+    assert experiment.paper["BGD"]["accuracy"].tasks[-1] == 65.96
+
+
+def test_what_the_paper_reports_of_time():
+    said = {row: cells["accuracy"].seconds for row, cells in find("cifar10-timing").paper.items()}
+    ratios = {row: round(seconds / said["SGD"], 1) for row, seconds in said.items()}
+    assert ratios == {"SGD": 1.0, "K = 2": 2.4, "K = 4": 4.5, "K = 10": 10.7}
 
 
 @pytest.mark.parametrize(
     ("name", "row", "column", "settings", "setup"),
     [
+        (
+            "vision-mix",
+            "BGD",
+            "accuracy",
+            {"mc_samples": 10, "lr": 1.0, "std_init": 0.02},
+            {"stream.epochs": 20, "stream.batch_size": 64, "net.name": "lenet", "data.normalise": "own"},
+        ),
+        (
+            "cifar-10-100",
+            "BGD",
+            "accuracy",
+            {"mc_samples": 10, "lr": 2.0, "std_init": 0.019},
+            {"stream.epochs": 150, "stream.batch_size": 256, "net.name": "zenke", "test.inference": "map"},
+        ),
+        ("cifar-10-100", "SI", "accuracy", {"lr": 0.001, "coefficient": 0.01}, {"scenario": "task"}),
+        (
+            "cifar10-vgg",
+            "BGD",
+            "with BN",
+            {"mc_samples": 10, "lr": 8.0, "std_init": 0.011},
+            {"net.name": "vgg16-bn", "net.init": "torch-zero-bias", "stream.augment.flip": True},
+        ),
+        (
+            "cifar10-vgg",
+            "BGD",
+            "without BN",
+            {"mc_samples": 10, "lr": 10.0, "std_init": 0.015},
+            {"net.name": "vgg16", "net.init": "he", "stream.epochs": 400, "stream.augment.crop": 4},
+        ),
+        (
+            "cifar10-vgg",
+            "SGD",
+            "with BN",
+            {"lr": 0.01, "momentum": 0.9, "decay_every": 39_100, "decay_by": 10},
+            {"stream.batch_size": 128},
+        ),
+        (
+            "long-training",
+            "BGD",
+            "MNIST, MLP",
+            {"mc_samples": 10, "lr": 1.0, "std_init": 0.05},
+            {"stream.epochs": 5000, "net.widths": (400, 400), "data.train": 50_000},
+        ),
         (
             "split-mnist",
             "BGD",

@@ -12,16 +12,21 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from bgd.experiments import (
+    cifar10_timing,
+    cifar10_vgg,
+    cifar_10_100,
     continuous_permuted_mnist,
     continuous_search,
     digits,
     discrete_permuted_mnist,
     labels_trick,
     labels_trick_coefficients,
+    long_training,
     mc_samples,
     mnist_classification,
     permuted_mnist,
     split_mnist,
+    vision_mix,
 )
 from bgd.experiments.plan import check_declaration, comparison_folder, explain, meant, overridden, plan, run_folder
 from bgd.experiments.types import Experiment, ExperimentError, Preset, Reported, Row
@@ -39,6 +44,11 @@ EXPERIMENTS: dict[str, Experiment] = {
         discrete_permuted_mnist,
         mnist_classification,
         mc_samples,
+        vision_mix,
+        cifar_10_100,
+        cifar10_vgg,
+        cifar10_timing,
+        long_training,
     )
 }
 """Every built-in experiment by name: one file each."""

@@ -269,6 +269,10 @@ def _stds(comparison: Comparison) -> Iterator[Plot]:
             moments = [h.after for h in runs[0].stds]
             same = [run for run in runs if [h.after for h in run.stds] == moments]
             shown = [i for i, after in enumerate(moments) if after != "start"]
+            # the only task of a run has a name that says nothing of it
+            names = [
+                _short(moments[i]) if len(runs[0].task_names) > 1 or i < len(moments) - 1 else "end" for i in shown
+            ]
             edges, counts = merged_histograms([[run.stds[i] for run in same] for i in shown])
             start = runs[0].stds[0]
             std_init = start.largest if math.isclose(start.smallest, start.largest, rel_tol=1e-3) else None
@@ -279,12 +283,12 @@ def _stds(comparison: Comparison) -> Iterator[Plot]:
                 "Histograms of the std of all weights: weights that matter become certain and move left, "
                 "the others keep their plasticity. Height: the root of their share"
                 + (f", {words.count(len(same), 'seed')} together." if len(same) > 1 else "."),
-                f"{len(shown)} histograms from {runs[0].stds[shown[0]].after} to {runs[0].stds[shown[-1]].after}; "
+                f"{len(shown)} histograms from {names[0]} to {names[-1]}; "
                 f"smallest std {min(r.stds[-1].smallest for r in same):.2g} at the end.",
                 figures.std_ridges(
                     edges,
                     counts,
-                    [_short(runs[0].stds[i].after) for i in shown],
+                    names,
                     std_init=std_init and float(f"{std_init:.4g}"),
                     title=title,
                 ),
