@@ -52,7 +52,9 @@ class Laplace(Base):
         outputs: which outputs the loss runs over.
         kind: "ptl", "al" or "ol".
         curvature: "diagonal" or "kronecker".
-        coefficient: lambda of Ritter et al., on the curvature of each task; 1 is Bayes' rule. They tuned it.
+        coefficient: lambda of Ritter et al., on the curvature of each task; 1 is Bayes' rule. They tuned it. Ours with
+            "ol" on LeNet, four image sets of 1,200, one seed: 10 of (1, 10, 100) for Kronecker factors, 100 of (1, 10,
+            100, 1000) for the diagonal.
         train_size: N_t, the number of training samples of a task, or one number for each task.
         lr: learning rate. The gradient of R is stable under SGD only while lr x (largest eigenvalue of Lambda) < 2 N_t;
             Ritter et al. lowered the rate of SGD for large coefficients. Adam's steps are bounded.
