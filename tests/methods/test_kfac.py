@@ -155,6 +155,21 @@ def test_there_is_no_noise_before_the_first_inversion_and_there_is_after():
     assert learner.drawn["0.weight"].abs().min() > 0
 
 
+def test_a_convolutional_net_with_batch_norm_resumes_bit_for_bit_between_inversions():
+    def fresh() -> NoisyKFAC:
+        return NoisyKFAC(conv_net(), Outputs(heads(2)), train_size=80, stats_every=2, inverse_every=4)
+
+    whole, resumed = fresh(), fresh()
+    for step in range(7):  # the factors have moved on since they were inverted
+        whole.observe(*images(step))
+    resumed.load_state_dict(whole.state_dict())
+    for step in range(7, 14):
+        assert whole.observe(*images(step)) == resumed.observe(*images(step))
+    assert all(map(torch.equal, whole.net.state_dict().values(), resumed.net.state_dict().values()))
+    assert torch.equal(stds(whole), stds(resumed))
+    assert stds(whole).min() > 0
+
+
 def test_draws_have_the_covariance_of_the_inverse_factors():
     net = nn.Linear(2, 2).double()
     learner = NoisyKFAC(net, Outputs(heads(2)), train_size=50, kl_weight=0.6, prior_variance=2.0, **ALWAYS)
