@@ -74,6 +74,7 @@ def overhead(repeats: int) -> tuple[np.ndarray, np.ndarray, float]:
             session = _Session(config, files, Options(), Wish(), _silent)
             session.resume()
             session.started = session.saved = time.perf_counter()
+            session.began_work = session.work()
 
             def inside() -> float:
                 start = time.perf_counter()

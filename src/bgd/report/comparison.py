@@ -140,7 +140,7 @@ class Comparison:
     @property
     def seconds(self) -> float:
         """Of computing, over all runs."""
-        return sum(run.machine.seconds for run in self.runs if run.machine)
+        return sum(run.machine.cost for run in self.runs if run.machine)
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -249,7 +249,7 @@ def _entry(
     experiment: Experiment | None,
 ) -> Entry:
     runs = sorted(runs, key=lambda run: run.config.seed)
-    seconds = [run.machine.seconds for run in runs if run.machine]
+    seconds = [run.machine.cost for run in runs if run.machine]
     reported = experiment.paper.get(row, {}).get(column) if experiment else None
     configs = [run.config for run in runs] + [one.config for one in unfinished]
     return Entry(

@@ -15,8 +15,9 @@ from bgd.report.tables import detail, extras, markdown_text, measures, overview,
 
 RULE = (
     "A value **agrees** with the paper's if our mean is within the paper's spread, or within two standard errors (SE) "
-    "of the difference; ↑ higher and ↓ lower are outside both. Spreads are standard deviations over seeds. "
-    "Accuracies are averages over all tasks at the end, in percent; the best of each column is bold."
+    "of the difference; ↑ higher and ↓ lower are outside both. Spreads are standard deviations over "
+    "seeds, times are processor time. Accuracies are averages over all tasks at the end, in percent; the best "
+    "of each column is bold."
 )
 
 

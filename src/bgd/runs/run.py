@@ -128,7 +128,9 @@ class _Session:
         self.length = len(self.stream)
         self.iteration = 0
         self.loss_sum, self.loss_count = 0.0, 0
-        self.seconds, self.train_seconds, self.sessions = 0.0, 0.0, 1
+        self.seconds, self.train_seconds, self.work_seconds, self.sessions = 0.0, 0.0, 0.0, 1
+        # what else the machine does should not count; with a GPU the processor only waits
+        self.work = time.process_time if config.device == "cpu" else time.perf_counter
         self.save_cost = 0.0
         self.told = 0.0
         points = min(config.setup.test.curve, self.length)
@@ -144,6 +146,7 @@ class _Session:
         self.resume()
         self.tell("starting")
         self.started = self.saved = time.perf_counter()
+        self.began_work = self.work()
         write_json(self.files.path / "environment.json", self.machine())
         with self.noting_collapse():
             if self.iteration == 0:
@@ -164,8 +167,8 @@ class _Session:
     def train_until(self, event: int) -> None:
         """Learn from the batches up to an event, and close the task that ends there, if the learner is told so."""
         batch_of, observe, device = self.stream.batch, self.learner.observe, self.config.device
-        clock, wish, begun = time.perf_counter, self.wish, time.perf_counter()
-        tick = begun + TICK
+        clock, wish, begun = time.perf_counter, self.wish, self.work()
+        tick = clock() + TICK
         for i in range(self.iteration, event):
             x, y, task = batch_of(i)
             if device != "cpu":
@@ -175,14 +178,14 @@ class _Session:
             self.loss_count += 1
             # at an event the state is whole only once the event is over
             if (wish.stop or clock() >= tick or not self.options.checkpoint_seconds) and i + 1 < event:
-                self.train_seconds += clock() - begun
+                self.train_seconds += self.work() - begun
                 self.look_up()
-                begun = clock()
-                tick = begun + TICK
+                begun = self.work()
+                tick = clock() + TICK
         if self.stream.tells_end(event - 1):
             ended = self.stream.stages.index(event)
             self.learner.end_task(self.once_more(ended))
-        self.train_seconds += clock() - begun
+        self.train_seconds += self.work() - begun
 
     def once_more(self, task: int) -> Iterator[Batch]:
         """A task's training samples, for a learner that looks back when it has ended."""
@@ -329,7 +332,7 @@ class _Session:
             "learner": self.learner.state_dict(),
             "generators": generator_states(self.config.device),
             "loss": [self.loss_sum, self.loss_count],
-            "seconds": [machine.seconds, machine.train_seconds],
+            "seconds": [machine.seconds, machine.train_seconds, machine.work_seconds],
             "sessions": self.sessions,
         }
         self.files.save(self.iteration, state)
@@ -347,7 +350,7 @@ class _Session:
             restore_generators(state["generators"], self.config.device)
         self.iteration = state["iteration"]
         self.loss_sum, self.loss_count = state["loss"]
-        self.seconds, self.train_seconds = state["seconds"]
+        self.seconds, self.train_seconds, self.work_seconds = state["seconds"]
         self.sessions = state["sessions"] + 1
 
     def machine(self) -> Any:
@@ -356,6 +359,7 @@ class _Session:
             update={
                 "seconds": self.seconds + time.perf_counter() - self.started,
                 "train_seconds": self.train_seconds,
+                "work_seconds": self.work_seconds + self.work() - self.began_work,
                 "sessions": self.sessions,
             }
         )

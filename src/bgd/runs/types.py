@@ -234,7 +234,11 @@ class Machine(Strict):
     """What depends on the machine, and is no part of the result."""
 
     seconds: float = Field(default=0.0, description="of computing, over all sessions of the run; starts not included")
-    train_seconds: float = 0.0
+    work_seconds: float = Field(
+        default=0.0,
+        description="the same; on a CPU in processor time, which other work on the machine does not lengthen",
+    )
+    train_seconds: float = Field(default=0.0, description="of training alone, otherwise as work_seconds")
     sessions: int = Field(default=1, description="how often the run was started or resumed")
     threads: int = 1
     versions: dict[str, str] = Field(default_factory=dict)
@@ -242,6 +246,11 @@ class Machine(Strict):
     commit: str | None = None
     command: str = ""
     finished: str = Field(default="", description="UTC, ISO 8601")
+
+    @property
+    def cost(self) -> float:
+        """Seconds of work, where they are known."""
+        return self.work_seconds or self.seconds
 
 
 class RunResult(Strict):
