@@ -87,10 +87,10 @@ EXPERIMENT = Experiment(
             settings=FEW,
         ),
         "short": Preset(
-            about="five epochs on 2,048 images, 1,000 to test on; K = 2, which by the paper's table of run times costs "
+            about="five epochs on 2,048 images, 500 to test on; K = 2, which by the paper's table of run times costs "
             "no accuracy; K-FAC inverts every 10 iterations",
             setup=Setup(
-                data=DataConfig(train=2_048, test=1_000), stream=StreamConfig(epochs=5), test=TestConfig(evaluations=5)
+                data=DataConfig(train=2_048, test=500), stream=StreamConfig(epochs=5), test=TestConfig(evaluations=2)
             ),
             settings=FEW,
         ),

@@ -210,7 +210,10 @@ def build_net(config: NetConfig, inputs: tuple[int, int, int], outputs: int, see
     try:
         if config.name == "mlp":
             return MLP(inputs, outputs, config.widths, init=config.init, seed=seed)
-        return NETS[config.name](inputs, outputs, init=config.init, seed=seed)
+        net = NETS[config.name](inputs, outputs, init=config.init, seed=seed)
+        # the layout in which a CPU convolves a fifth to two fifths faster; the numbers mean the same
+        net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return net
     except ValueError as error:
         raise RunError(f"net {config.name!r}: {error}") from error
 
