@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bgd.experiments import hsu, split_mnist
 from bgd.experiments.scales import STAND_IN, paper, smoke
-from bgd.experiments.types import Experiment, Preset, Reported, Row
-from bgd.runs.types import DataConfig, NetConfig, Setup, StreamConfig, TestConfig
+from bgd.experiments.types import Experiment, Reported, Row
+from bgd.runs.types import NetConfig, Setup, TestConfig
 
 WITHOUT, WITH = "class learning", "+ labels trick"
 AS_OTHERS = "BGD, torch's initialisation"
@@ -48,11 +48,7 @@ EXPERIMENT = Experiment(
     figures=("accuracy-by-task", "matrix"),
     presets={
         "smoke": smoke(),
-        "quick": Preset(
-            about="minutes: one seed, one epoch a task, 12,000 training images",
-            seeds=(2019,),
-            setup=Setup(data=DataConfig(train=12_000), stream=StreamConfig(epochs=1)),
-        ),
+        "quick": split_mnist.QUICK,
         "paper": paper(bgd=("BGD", AS_OTHERS)),
     },
     notes=(

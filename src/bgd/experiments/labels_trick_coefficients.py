@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bgd.experiments import hsu, labels_trick, split_mnist
 from bgd.experiments.scales import STAND_IN, paper, smoke
-from bgd.experiments.types import Experiment, Preset
-from bgd.runs.types import DataConfig, Setup, StreamConfig
+from bgd.experiments.types import Experiment
+from bgd.runs.types import Setup
 
 COLUMNS = {f"as for {kind} learning": kind for kind in ("class", "domain", "task")}
 PENALTIES = hsu.penalties("split", 0.001, COLUMNS)
@@ -24,11 +24,7 @@ EXPERIMENT = Experiment(
     paper={row: dict.fromkeys(COLUMNS, labels_trick.EXPERIMENT.paper[row][labels_trick.WITH]) for row in PENALTIES},
     presets={
         "smoke": smoke(),
-        "quick": Preset(
-            about="minutes: one seed, one epoch a task, 12,000 training images",
-            seeds=(2019,),
-            setup=Setup(data=DataConfig(train=12_000), stream=StreamConfig(epochs=1)),
-        ),
+        "quick": split_mnist.QUICK,
         "paper": paper(bgd=()),
     },
     notes=(

@@ -15,6 +15,11 @@ SETUP = Setup(
     stream=StreamConfig(kind="discrete", epochs=4, batch_size=128),
     net=NetConfig(widths=(400, 400), init="torch"),
 )
+QUICK = Preset(
+    about="minutes: one seed, one epoch a task, 12,000 training images",
+    seeds=(2019,),
+    setup=Setup(data=DataConfig(train=12_000), stream=StreamConfig(epochs=1)),
+)
 BGD = hsu.bgd({"task": 0.02, "domain": 0.05, "class": 0.017}, TestConfig(inference="mc"), loss_over_all=("class",))
 
 EXPERIMENT = Experiment(
@@ -57,11 +62,7 @@ EXPERIMENT = Experiment(
     figures=("accuracy-by-task", "matrix"),
     presets={
         "smoke": smoke(),
-        "quick": Preset(
-            about="minutes: one seed, one epoch a task, 12,000 training images",
-            seeds=(2019,),
-            setup=Setup(data=DataConfig(train=12_000), stream=StreamConfig(epochs=1)),
-        ),
+        "quick": QUICK,
         "paper": paper(bgd=("BGD", SCRIPT)),
     },
     notes=(
