@@ -69,3 +69,17 @@ def test_the_command(comparison: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().out.strip() == str(tmp_path / "mc-samples-smoke")
     with pytest.raises(SystemExit, match="1"):
         main(["pack", str(tmp_path / "nothing")])
+
+
+def test_remarks_beside_the_runs_reach_the_reports_and_survive_packing(comparison: Path, tmp_path: Path) -> None:
+    packed = pack(comparison, tmp_path)
+    (packed / "remarks.md").write_text("Two seeds only;\nthe rest *waits*.\n\nAnd so on.\n")
+    pack(comparison, tmp_path)
+    assert collect(packed).remarks.endswith("And so on.")
+    for arguments in (["--markdown", str(tmp_path / "R.md")], ["--out", str(tmp_path / "page"), "--format", "html"]):
+        with pytest.raises(SystemExit, match="0"):
+            main(["report", str(packed), "--quiet", *arguments])
+    assert "\nTwo seeds only;\nthe rest *waits*.\n" in (tmp_path / "R.md").read_text()
+    page = next((tmp_path / "page").glob("*.html")).read_text()
+    assert '<p class="remark">Two seeds only; the rest *waits*.</p>' in page
+    assert page.index("And so on.") > page.index("the rest *waits*")

@@ -2,6 +2,7 @@
 
 experiment.json     the declaration (with the user's own changes), the preset, and the command that made it
 <run>/              see bgd.runs.folder
+remarks.md          what people make of the results, if they wrote it down: reports show it
 runs.jsonl          finished runs in short, where a comparison was packed: see bgd.experiments.pack
 """
 
@@ -17,7 +18,7 @@ from bgd.experiments.types import Experiment
 from bgd.runs.folder import clear_errors, finished, prepare, read_config, read_result, write_atomically
 from bgd.runs.types import RunConfig, RunError, RunResult, Strict
 
-FILE, PACKED = "experiment.json", "runs.jsonl"
+FILE, PACKED, REMARKS = "experiment.json", "runs.jsonl", "remarks.md"
 
 
 class Declaration(Strict):
@@ -40,6 +41,7 @@ class Collected:
         unfinished: folders of runs that wait, were interrupted, or failed.
         failed: of these, the folders with a traceback.
         outdated: folders of runs that are not (or no longer) what the declaration says; left out of the results.
+        remarks: what people make of the results, in Markdown.
     """
 
     folder: Path
@@ -48,6 +50,7 @@ class Collected:
     unfinished: list[Path] = field(default_factory=list)
     failed: list[Path] = field(default_factory=list)
     outdated: list[Path] = field(default_factory=list)
+    remarks: str = ""
 
 
 def declare(folder: Path, declaration: Declaration, configs: list[RunConfig]) -> list[Path]:
@@ -82,7 +85,8 @@ def collect(folder: str | Path) -> Collected:
     """Read a comparison from its folder, whatever state its runs are in."""
     folder = Path(folder)
     declaration = read_declaration(folder)
-    comparison = Collected(folder, declaration)
+    remarks = folder / REMARKS
+    comparison = Collected(folder, declaration, remarks=remarks.read_text().strip() if remarks.is_file() else "")
     experiment = declaration.experiment
     rows, columns = list(experiment.methods), list(experiment.columns)
     for path in sorted(run_folders(folder)):

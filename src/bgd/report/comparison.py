@@ -112,6 +112,7 @@ class Comparison:
         rows: labels of the methods, in the declared order.
         columns: labels of the settings, likewise.
         entries: by row and column; what was never to be run is not there.
+        remarks: what people make of it, in Markdown.
     """
 
     name: str
@@ -121,6 +122,7 @@ class Comparison:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     entries: Mapping[tuple[str, str], Entry] = field(repr=False)
+    remarks: str = ""
 
     @property
     def title(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bgd.errors import BGDError
@@ -55,13 +56,14 @@ def load(folders: Iterable[str | Path]) -> list[Comparison]:
 def comparison(content: Collected) -> Comparison:
     """What a folder holds of a declared comparison, with the runs that are missing and the user's own changes."""
     declaration = content.declaration
-    return compare(
+    made = compare(
         content.results,
         declaration.experiment,
         [_unfinished(path) for path in content.unfinished],
         preset=declaration.preset,
         changes=declaration.changes,
     )
+    return replace(made, remarks=content.remarks)
 
 
 def _loose(folder: Path, runs: Sequence[Path]) -> Comparison:

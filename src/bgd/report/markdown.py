@@ -68,7 +68,7 @@ def _section(section: Section, pictures: Mapping[str, str]) -> list[str]:
     parts = [f"## {markdown_text(comparison.title)}"]
     if experiment and experiment.shows:
         parts.append(markdown_text(experiment.shows))
-    parts.append(_provenance(comparison))
+    parts += [comparison.remarks, _provenance(comparison)]
     if comparison.unfinished:
         lines = [
             f"- {markdown_text(u.config.title)}: {u.state} {markdown_text(u.why)}".rstrip()

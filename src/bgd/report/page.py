@@ -95,6 +95,7 @@ def _section(section: Section, number: int, several: bool) -> dict[str, Any]:
         "shows": experiment.shows if experiment else "",
         "source": experiment.source if experiment else "",
         "notes": experiment.notes if experiment else (),
+        "remarks": [" ".join(block.split()) for block in comparison.remarks.split("\n\n") if block.strip()],
         "about": words.sentence(
             f"{comparison.preset}: {preset.about}" if preset and preset.about else comparison.preset
         ),
