@@ -156,7 +156,7 @@ def test_what_the_paper_reports_of_time():
             "BGD",
             "without BN",
             {"mc_samples": 10, "lr": 10.0, "std_init": 0.015},
-            {"net.name": "vgg16", "net.init": "he", "stream.epochs": 400, "stream.augment.crop": 4},
+            {"net.name": "vgg16", "net.init": "he-out", "stream.epochs": 400, "stream.augment.crop": 4},
         ),
         (
             "cifar10-vgg",

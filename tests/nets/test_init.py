@@ -5,7 +5,7 @@ import torch
 from scipy import stats
 from torch import nn
 
-from bgd.nets import he_, initialise, torch_, xavier_
+from bgd.nets import he_, he_out_, initialise, torch_, xavier_
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -45,7 +45,16 @@ def test_he_variance_and_zero_bias():
     assert not layer.bias.any()
 
 
-@pytest.mark.parametrize("rule", [xavier_, he_, torch_])
+def test_he_by_outputs_counts_each_place_of_the_kernel():
+    layer, head = nn.Conv2d(64, 100, 3), nn.Linear(64, 4000)
+    he_out_(layer, seeded())
+    he_out_(head, seeded())
+    assert layer.weight.var().item() == pytest.approx(2 / 900, rel=0.02)
+    assert head.weight.var().item() == pytest.approx(2 / 64, rel=0.02)
+    assert not layer.bias.any()
+
+
+@pytest.mark.parametrize("rule", [xavier_, he_, he_out_, torch_])
 def test_layers_without_bias(rule):
     rule(nn.Linear(3, 2, bias=False), seeded())
 

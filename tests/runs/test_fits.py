@@ -1,11 +1,15 @@
 """Looks at the training images, and at the stds between the ends of tasks."""
 
+import json
+import math
+
 import pytest
 import torch
 from small_runs import BGD, DISCRETE, small
 
 from bgd.runs import run
 from bgd.runs.build import build_learner, build_stream
+from bgd.runs.folder import read_result, write_json
 from bgd.runs.run import Options
 from bgd.runs.types import RunConfig
 
@@ -61,3 +65,12 @@ def test_runs_that_ask_for_neither_keep_their_name():
     old = RunConfig(method="sgd")
     assert old.digest == RunConfig(method="sgd", setup={"test": {"train": 0, "stds": 0}}).digest
     assert old.digest != RunConfig(method="sgd", setup={"test": {"train": 9}}).digest
+
+
+def test_a_network_that_blew_up_can_be_read_again(result, tmp_path):
+    lost = result.model_copy(update={"fits": [result.fits[0].model_copy(update={"loss": [math.nan, math.inf, 1.0]})]})
+    write_json(tmp_path / "result.json", lost)
+    json.loads((tmp_path / "result.json").read_text(), parse_constant=pytest.fail)  # JSON knows no NaN
+    loss = read_result(tmp_path).fits[0].loss
+    assert math.isnan(loss[0])
+    assert loss[1:] == [math.inf, 1.0]

@@ -15,7 +15,7 @@ SETUP = Setup(
     scenario="discrete task-agnostic",
     tasks=TasksConfig(cut="whole", count=1),
     stream=StreamConfig(kind="discrete", epochs=400, batch_size=128, augment=AugmentConfig(crop=4, flip=True)),
-    net=NetConfig(name="vgg16", init="he"),
+    net=NetConfig(name="vgg16", init="he-out"),
     test=TestConfig(inference="mc", evaluations=40),
 )
 SGD: dict[str, Any] = {"lr": 0.01, "momentum": 0.9, "decay_every": 100 * EPOCH, "decay_by": 10}
@@ -98,7 +98,9 @@ EXPERIMENT = Experiment(
     },
     notes=(
         "The paper gives no value for BBB and Noisy Adam with BatchNorm ('extreme instability'); here they run.",
-        "Weights begin as He et al.'s without BatchNorm, as torch's own with biases of 0 with it: the paper, of BGD.",
+        "Without BatchNorm weights begin by He et al.'s rule, as the paper says of BGD: in its form by outputs, as "
+        "torch's VGG had it then, since by inputs K = 2 blows up here in three iterations, and the paper's did not. With "
+        "BatchNorm as torch's own, biases at 0.",
         "Crops are from a frame of 4 zeros; the learning rate of Adam (0.001), the whole of BBB and Noisy Adam but "
         "lambda = 0.1 are ours: the paper does not give them.",
         "K-FAC and Noisy K-FAC have Zhang et al.'s published settings, but 400 epochs as all others here.",

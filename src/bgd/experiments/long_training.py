@@ -28,7 +28,7 @@ EXPERIMENT = Experiment(
         MNIST: Setup(data=DataConfig(name="mnist", train=50_000, normalise="unit"), net=NetConfig(widths=(400, 400))),
         CIFAR10: Setup.model_validate(
             merged(
-                Setup(data=cifar10_vgg.SETUP.data, net=NetConfig(name="vgg11", init="he")),
+                Setup(data=cifar10_vgg.SETUP.data, net=NetConfig(name="vgg11", init="he-out")),
                 Setup(stream=StreamConfig(augment=cifar10_vgg.SETUP.stream.augment)),
             )
         ),

@@ -1,7 +1,7 @@
 """Networks: plain modules, initialised from a generator of their own."""
 
 from bgd.nets.convnet import ConvNet
-from bgd.nets.init import INITS, he_, initialise, torch_, torch_zero_bias_, xavier_
+from bgd.nets.init import INITS, he_, he_out_, initialise, torch_, torch_zero_bias_, xavier_
 from bgd.nets.lenet import LeNet
 from bgd.nets.mlp import MLP
 from bgd.nets.vgg import VGG, VGG11, VGG16
@@ -17,6 +17,7 @@ __all__ = [
     "LeNet",
     "ZenkeNet",
     "he_",
+    "he_out_",
     "initialise",
     "torch_",
     "torch_zero_bias_",

@@ -29,7 +29,8 @@ class RunError(BGDError):
 class Strict(BaseModel):
     """A frozen model that refuses unknown keys, since a misspelt setting must not pass in silence."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # JSON has no NaN: the loss of a network that has blown up is written as "NaN", and read again as what it is
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
 
 
 class SetConfig(Strict):
@@ -112,7 +113,7 @@ class NetConfig(Strict):
 
     name: Literal["mlp", "lenet", "zenke", "vgg16", "vgg16-bn", "vgg11", "vgg11-bn"] = "mlp"
     widths: tuple[int, ...] = Field(default=(200, 200), description="of the hidden layers (mlp)")
-    init: Literal["xavier", "torch", "he", "torch-zero-bias"] = "xavier"
+    init: Literal["xavier", "torch", "he", "he-out", "torch-zero-bias"] = "xavier"
 
 
 class TestConfig(Strict):
