@@ -156,3 +156,11 @@ def test_times_are_multiples_of_one_row(experiment):
     ]
     assert times(compare(runs, experiment)) is None
     assert [row[5].text for row in times(compare(runs[2:], timed)).rows] == ["83.8"]
+
+
+def test_the_papers_values_of_tasks_do_not_stand_beside_a_stand_in(experiment):
+    said = {"BGD": {"accuracy": Reported(mean=92, tasks=(95, 94, 93, 92, 86))}}
+    told = experiment.model_copy(update={"paper": said})
+    setup = make_config("BGD").setup.model_dump() | {"data": {"name": "mnist"}}
+    table = each_task(compare([make_result("BGD", 0.92, setup=setup)], told), "accuracy")
+    assert [cell.text for cell in table.rows[0]] == ["BGD", *["92.00"] * 6]

@@ -11,6 +11,7 @@ from bgd.experiments import EXPERIMENTS
 from bgd.experiments.plan import resolve
 from bgd.experiments.types import Experiment, Reported
 from bgd.report.statistics import Difference, Summary, Verdict, difference, summarise, verdict
+from bgd.runs.build import names_of
 from bgd.runs.types import RunConfig, RunResult
 
 PAPER = "paper"
@@ -43,7 +44,7 @@ class Entry:
         unfinished: wanted, but without a result.
         ours: average accuracy at the end, in percent, over the runs.
         paper: the same as the paper prints it, if it does.
-        reported: all that the paper says of it, if anything.
+        reported: all that the paper says of it, if anything; of single tasks only where ours are the same.
         seconds: of computing, for a run.
         comparable: whether the runs are the paper's: its scale and settings, on the published data.
         best: whether no other method of the column has a higher mean (the upper bound does not count).
@@ -261,29 +262,43 @@ def _entry(
         unfinished=tuple(sorted(unfinished, key=lambda one: one.config.seed)),
         ours=summarise(100 * run.average_accuracy for run in runs),
         paper=_summary(reported) if reported else None,
-        reported=reported,
+        reported=_of_our_tasks(reported, configs, experiment),
         seconds=sum(seconds) / len(seconds) if seconds else None,
         comparable=all(_at_paper_scale(config, experiment) for config in configs)
         and not any(run.data_note for run in runs),
     )
 
 
-def _at_paper_scale(config: RunConfig, experiment: Experiment | None) -> bool:
-    """Whether a run is exactly what is declared as the paper's; how often it was tested in between does not matter."""
+def _of_our_tasks(
+    reported: Reported | None, configs: Sequence[RunConfig], experiment: Experiment | None
+) -> Reported | None:
+    """Without the paper's values of single tasks where ours are made from other data: a stand-in is no MNIST."""
+    papers = [_papers(config, experiment) for config in configs]
+    same = all(p and names_of(c.setup.data) == names_of(p.setup.data) for c, p in zip(configs, papers, strict=True))
+    return reported if reported is None or same else reported.model_copy(update={"tasks": ()})
+
+
+def _papers(config: RunConfig, experiment: Experiment | None) -> RunConfig | None:
+    """The run that is declared as the paper's for the same method, setting and seed."""
     # a built-in declaration is taken from the package: that of a folder may hold the user's own changes
     reference = EXPERIMENTS.get(config.experiment, experiment)
     row, column = _row(config), _column(config)
     if reference is None or row not in reference.methods or column not in reference.columns:
-        return False
+        return None
     preset = PAPER if PAPER in reference.presets else next(iter(reference.presets))
-    declared = resolve(reference, preset, row, column, config.seed)
+    return resolve(reference, preset, row, column, config.seed)
+
+
+def _at_paper_scale(config: RunConfig, experiment: Experiment | None) -> bool:
+    """Whether a run is exactly what is declared as the paper's; how often it was tested in between does not matter."""
+    declared = _papers(config, experiment)
 
     def essence(one: RunConfig) -> object:
         setup = one.setup.model_dump()
         setup["test"].pop("evaluations")
         return one.method, one.settings, setup
 
-    return essence(config) == essence(declared)
+    return declared is not None and essence(config) == essence(declared)
 
 
 def _mark_best(entries: dict[tuple[str, str], Entry], columns: Sequence[str]) -> None:

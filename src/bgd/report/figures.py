@@ -205,7 +205,9 @@ def task_bars(
             for j, one in enumerate(ours):
                 bar = panel.bar(j, one.mean, width=0.8, color=look[label].colour, yerr=one.spread, ecolor=INK, zorder=2)
                 bar[0].set_gid(f"series:{label}, {tasks[j]}: {one.mean:.2f}")
-                top = max(one.mean + (one.spread or 0), paper[j] if j < len(paper) else 0)
+                top = one.mean + (one.spread or 0)
+                # our number stands on our bar, or on the paper's line where that would run through it
+                top = paper[j] if j < len(paper) and top - 3 < paper[j] < top + 24 else top
                 panel.text(j, top + 3, f"{one.mean:.0f}", ha="center", va="bottom", size=8, color=INK)
             for j, value in enumerate(paper):
                 panel.plot([j - 0.48, j + 0.48], [value, value], color=INK, linewidth=1.6, zorder=3)
