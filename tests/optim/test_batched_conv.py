@@ -70,8 +70,11 @@ def test_a_chunk_size_asks_for_vmap(make: Any, chunk_size: int) -> None:
 
 @pytest.mark.skipif(not can_compile(), reason="no C++ compiler on this machine")
 def test_compile_asks_for_the_compiled_path() -> None:
-    expected, _ = learn(vgg, None)
-    found, path = learn(vgg, {"compile": True})
+    def small() -> nn.Module:  # compiling takes long enough
+        return VGG((3, 8, 8), 4, (6, "M")).double()
+
+    expected, _ = learn(small, None)
+    found, path = learn(small, {"compile": True})
     assert path == "compiled"
     torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-12)
 

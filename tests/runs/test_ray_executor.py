@@ -35,7 +35,7 @@ needs_ray = pytest.mark.skipif(
 )
 
 OFTEN = Options(checkpoint_seconds=0.05)
-LENGTH = 800  # iterations: a second or more, in which something can happen to the run
+LENGTH = 2400  # iterations: some seconds, in which something can happen to the run
 STREAM = {"kind": "continuous", "iterations": LENGTH, "batch_size": 16}
 LONG = {seed: small("bgd", STREAM, "continuous task-agnostic", BGD, seed=seed) for seed in (1, 2)}
 
