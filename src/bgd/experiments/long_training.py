@@ -62,14 +62,14 @@ EXPERIMENT = Experiment(
             },
         ),
         "short": Preset(
-            about="shortened: 150 epochs on 2,560 digits; 32 on 512 photographs with K = 2",
+            about="shortened: 100 epochs on 2,560 digits; 20 on 512 photographs with K = 2",
             settings={STEEP: {"mc_samples": 2}},
             setup=Setup(test=TestConfig(evaluations=50, train=1_000, stds=10)),
             columns={
-                MNIST: Setup(data=DataConfig(train=2_560, test=2_000), stream=StreamConfig(epochs=150)),
+                MNIST: Setup(data=DataConfig(train=2_560, test=2_000), stream=StreamConfig(epochs=100)),
                 CIFAR10: Setup(
                     data=DataConfig(train=512, test=250),
-                    stream=StreamConfig(epochs=32),
+                    stream=StreamConfig(epochs=20),
                     test=TestConfig(evaluations=8, train=250),
                 ),
             },
