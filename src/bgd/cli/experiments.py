@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from bgd.cli.run import Name
+from bgd.cli.run import SCALES, Name
 from bgd.experiments import EXPERIMENTS, Experiment, load, plan
 from bgd.experiments.plan import preset_of
 
@@ -23,14 +23,17 @@ def list_(as_json: Json = False) -> None:
         print(json.dumps([_record(e) for e in EXPERIMENTS.values()], indent=2))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("name", "what", "runs: " + ", ".join(("smoke", "quick", "paper"))):
-        table.add_column(column, no_wrap=column == "name")
+    table.add_column("name", no_wrap=True)
+    table.add_column("what")
+    for preset in SCALES:
+        table.add_column(preset, justify="right")
     for experiment in EXPERIMENTS.values():
-        counts = [str(len(plan(experiment, preset))) for preset in experiment.presets]
-        table.add_row(experiment.name, escape(experiment.title), ", ".join(counts))
+        counts = [str(len(plan(experiment, one))) if one in experiment.presets else "" for one in SCALES]
+        table.add_row(experiment.name, escape(experiment.title), *counts)
     console = Console()
     console.print(table)
-    console.print("\nlook at one: bgd show NAME; run it: bgd run NAME --preset quick", highlight=False)
+    said = "numbers are runs, by preset; look at one: bgd show NAME; run it: bgd run NAME --preset quick"
+    console.print(f"\n{said}", highlight=False)
 
 
 def _record(experiment: Experiment) -> dict[str, Any]:

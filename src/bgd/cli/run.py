@@ -19,6 +19,9 @@ from bgd.methods import METHODS
 from bgd.runs.environment import results_folder
 from bgd.runs.executors import Job
 
+SCALES = ("smoke", "quick", "short", "paper")
+"""The presets of the built-in experiments; not every one has a short one."""
+
 
 def names_of_experiments(incomplete: str) -> list[str]:
     """For the shell's completion.
@@ -30,7 +33,7 @@ def names_of_experiments(incomplete: str) -> list[str]:
 
 
 def _names_of_presets(incomplete: str) -> list[str]:
-    return [name for name in ("smoke", "quick", "paper") if name.startswith(incomplete)]
+    return [name for name in SCALES if name.startswith(incomplete)]
 
 
 def _names_of_methods(incomplete: str) -> list[str]:
@@ -75,7 +78,8 @@ def run(
         typer.Option(
             "--preset",
             "-p",
-            help="Its scale: smoke (seconds), quick (minutes; the default), paper (the paper's own).",
+            help="Its scale: smoke (seconds), quick (minutes; the default), short (an hour or less on a CPU, where there "
+            "is one), paper (the paper's own).",
             autocompletion=_names_of_presets,
             show_default=False,
         ),

@@ -35,7 +35,7 @@ ACCURACY = {
     "Noisy K-FAC": (89.35, 92.01),
 }
 OFTEN: dict[str, dict[str, Any]] = {"K-FAC": {"inverse_every": 20}, "Noisy K-FAC": {"inverse_every": 20}}
-"""Where there are few iterations: cheaper ones, and factors that are inverted at all."""
+"""Where there are few iterations: factors that are inverted at all."""
 OWN = ("BGD", "Adam")  # rows that are the paper's own; the others are Zhang et al.'s
 
 
