@@ -78,8 +78,8 @@ def run(
         typer.Option(
             "--preset",
             "-p",
-            help="Its scale: smoke (seconds), quick (minutes; the default), short (an hour or less on a CPU, where there "
-            "is one), paper (the paper's own).",
+            help="Its scale: smoke (seconds), quick (minutes; the default), short (an hour or less on a CPU, where "
+            "there is one), paper (the paper's own).",
             autocompletion=_names_of_presets,
             show_default=False,
         ),
