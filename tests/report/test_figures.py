@@ -182,3 +182,16 @@ def test_labels_are_kept_apart_and_inside(values):
     assert all(-1e-9 <= y <= 100 + 1e-9 for y in placed)
     if all(b - a >= 10 for a, b in pairwise(values)):
         assert placed == pytest.approx(values)
+
+
+def test_stds_that_begin_at_zero_have_no_line_and_those_that_stay_there_no_figure():
+    """As of Noisy K-FAC, which draws no noise before its first inversion."""
+    run = make_result("BGD", 0.9)
+    none = {"edges": [1e-8, 2e-8], "counts": [5], "smallest": 0.0, "largest": 0.0}
+    late = [run.stds[0].model_copy(update=none), *run.stds[1:]]
+    drawn = {plot.name: plot for plot in plots(compare([run.model_copy(update={"stds": late})]))}
+    figure = drawn["stds-bgd"].figure
+    assert not [text for text in figure.axes[0].texts if "initial std" in text.get_text()]
+    assert figure.axes[0].get_xlim()[0] >= min(h.edges[0] for h in run.stds[1:])
+    never = [h.model_copy(update=none) for h in run.stds]
+    assert not [p for p in plots(compare([run.model_copy(update={"stds": never})])) if p.name.startswith("stds")]

@@ -268,14 +268,19 @@ def _stds(comparison: Comparison) -> Iterator[Plot]:
                 continue
             moments = [h.after for h in runs[0].stds]
             same = [run for run in runs if [h.after for h in run.stds] == moments]
-            shown = [i for i, after in enumerate(moments) if after != "start"]
+            # Noisy K-FAC has no noise before its first inversion: nothing to see, and no place on a logarithmic axis
+            noisy = [any(run.stds[i].largest > 0 for run in same) for i in range(len(moments))]
+            shown = [i for i, after in enumerate(moments) if after != "start" and noisy[i]]
+            if not shown:
+                continue
             # the only task of a run has a name that says nothing of it
             names = [
                 _short(moments[i]) if len(runs[0].task_names) > 1 or i < len(moments) - 1 else "end" for i in shown
             ]
             edges, counts = merged_histograms([[run.stds[i] for run in same] for i in shown])
             start = runs[0].stds[0]
-            std_init = start.largest if math.isclose(start.smallest, start.largest, rel_tol=1e-3) else None
+            alike = noisy[0] and math.isclose(start.smallest, start.largest, rel_tol=1e-3)
+            std_init = start.largest if alike else None
             title = f"Posterior std, {_short(entry.row)}" + _of(comparison, column)
             yield Plot(
                 f"stds-{_file(entry.row)}{_slug(comparison, column)}",
