@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from bgd.experiments import find
 from bgd.experiments.comparison import Declaration, collect, declare
@@ -64,3 +65,19 @@ def test_paper_tables_share_their_cells() -> None:
     assert works("continuous-permuted-mnist", columns=["5 tasks"], methods=["MAS"], seeds=[2019]) < works(
         "continuous-search"
     )
+
+
+def test_what_cannot_be_read_or_was_made_by_another_version_is_passed_over(tmp_path: Path) -> None:
+    configs, folders = declared(tmp_path, "labels-trick", methods=["SGD"], columns=["class learning"])
+    run(configs[0], tmp_path / "other" / "run")
+    for name, config in (("strange", "{}"), ("gone", '{"method": "of-yesterday"}')):
+        (tmp_path / "another" / name).mkdir(parents=True)
+        (tmp_path / "another" / name / "config.json").write_text(config)
+        (tmp_path / "another" / name / "result.json").write_text("{}")
+    environment = tmp_path / "other" / "run" / "environment.json"
+    ours = environment.read_text()
+    environment.write_text(ours.replace(f'"{torch.__version__}"', '"1.0"'))
+    assert environment.read_text() != ours
+    assert take_over(folders, tmp_path, threads=1) == {}
+    environment.write_text(ours)
+    assert take_over(folders, tmp_path, threads=1) == {folders[0]: tmp_path / "other" / "run"}

@@ -7,14 +7,16 @@ Tables share cells: class learning without the labels trick stands in two of the
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
 
+from bgd.errors import BGDError
 from bgd.experiments.comparison import run_folders
 from bgd.methods import settings_of
+from bgd.runs.environment import describe
 from bgd.runs.folder import RunFolder, finished, read_config, read_result
-from bgd.runs.types import RunConfig
+from bgd.runs.types import Machine, RunConfig, RunResult
 
 LABELS = ("experiment", "preset", "row", "column")
 
@@ -34,17 +36,17 @@ def work(config: RunConfig) -> str:
 def take_over(folders: Sequence[Path], others: Path, threads: int) -> dict[Path, Path]:
     """Finish planned runs whose work is done in a run below ``others``; returns their folders, each with the other's.
 
-    Only results of runs with as many threads count, since their bits differ otherwise. The machine's record, with the
-    time that it took, comes along.
+    Only results of runs with as many threads and the same versions of this package and of torch count, since their
+    bits differ otherwise; what cannot be read is passed over. The machine's record, with the time that it took, comes
+    along.
     """
     wanted = {work(config): (path, config) for path in folders if not finished(path) for config in [read_config(path)]}
     taken: dict[Path, Path] = {}
     for donor in sorted(run_folders(others)) if wanted else []:
-        if not finished(donor) or not (found := wanted.get(work(read_config(donor)))):
+        if not (done := _done(donor, wanted)):
             continue
-        path, config = found
-        result = read_result(donor)
-        if result.machine is None or result.machine.threads != threads or finished(path):
+        (path, config), result = wanted[done[0]], done[1]
+        if result.machine is None or not _alike(result.machine, describe(threads)) or finished(path):
             continue
         target = RunFolder(path)
         with target.opened(config):
@@ -52,3 +54,17 @@ def take_over(folders: Sequence[Path], others: Path, threads: int) -> dict[Path,
             target.finish(result.model_copy(update={"config": config}), result.machine)
         taken[path] = donor
     return taken
+
+
+def _done(donor: Path, wanted: Container[str]) -> tuple[str, RunResult] | None:
+    """The work of a finished run that is wanted, and its result; None for any other, and where it cannot be read."""
+    try:
+        done = work(read_config(donor)) if finished(donor) else ""
+        return (done, read_result(donor)) if done in wanted else None
+    except BGDError:
+        return None
+
+
+def _alike(one: Machine, other: Machine) -> bool:
+    versions = [(machine.versions.get("bgd"), machine.versions.get("torch")) for machine in (one, other)]
+    return one.threads == other.threads and versions[0] == versions[1]
