@@ -223,3 +223,16 @@ def test_the_closing_table_is_that_of_the_report(bgd, tmp_path):
     for said in ("with sgd.lr=1e30", "not complete: 1 of 2 runs missing, 1 failed"):
         assert said in ran
         assert said in reported
+
+
+def test_what_is_wrong_with_the_data_is_said_once_before_any_run(bgd, tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        'name = "mine"\ntitle = "Mine"\n[methods.SGD]\nmethod = "sgd"\n[methods.Adam]\nmethod = "adam"\n'
+        '[setup]\nscenario = "task"\n[setup.tasks]\ncut = "mix"\n'
+        '[setup.data]\nmix = [{name = "digits", classes = [0, 10]}]\n'
+    )
+    code, out, err = bgd("run", tmp_path / "mine.toml")
+    assert code == 1
+    assert not out
+    assert " ".join(err.split()).count("classes (0, 10) of digits: list at least one, each once, from 0 to 9") == 1
+    assert not list(tmp_path.rglob("failure.txt"))
