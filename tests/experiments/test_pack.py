@@ -1,16 +1,20 @@
 """A packed comparison says what its folder says."""
 
+import json
+import math
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bgd.cli import main
-from bgd.experiments.comparison import collect
+from bgd.experiments.comparison import collect, run_folders
 from bgd.experiments.pack import pack
 from bgd.report.data import to_json
 from bgd.report.load import load
+from bgd.runs.folder import read_config, write_json
 from bgd.runs.types import RunError
 
 
@@ -83,3 +87,15 @@ def test_remarks_beside_the_runs_reach_the_reports_and_survive_packing(compariso
     page = next((tmp_path / "page").glob("*.html")).read_text()
     assert '<p class="remark">Two seeds only; the rest *waits*.</p>' in page
     assert page.index("And so on.") > page.index("the rest *waits*")
+
+
+def test_a_network_that_blew_up_is_packed_as_json(comparison: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(comparison, tmp_path / "copy"))
+    first = collect(copy).results[0]
+    lost = [e.model_copy(update={"loss": [math.nan] * len(e.loss)}) for e in first.evaluations]
+    (path,) = (path for path in run_folders(copy) if read_config(path) == first.config)
+    write_json(path / "result.json", first.model_copy(update={"evaluations": lost}))
+    packed = pack(copy, tmp_path / "results")
+    for line in (packed / "runs.jsonl").read_text().splitlines():
+        json.loads(line, parse_constant=pytest.fail)  # JSON knows no NaN
+    assert math.isnan(collect(packed).results[0].evaluations[0].loss[0])

@@ -44,7 +44,8 @@ def pack(folder: Path, out: Path) -> Path:
 
 
 def _small(result: RunResult, curves: bool) -> dict[str, Any]:
-    record: dict[str, Any] = result.model_dump(mode="json", exclude=None if curves else {"curve"})
+    # through JSON, in which the loss of a network that has blown up is "NaN": to Python it would be a bare NaN
+    record: dict[str, Any] = json.loads(result.model_dump_json(exclude=None if curves else {"curve"}))
     kept = {"config": record.pop("config")}  # settings are exact
     return kept | {"curve": []} | {key: rounded(value) for key, value in record.items()}
 
