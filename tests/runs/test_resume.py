@@ -1,5 +1,7 @@
 """A run that is stopped in whatever way, and resumed, ends as if nothing had happened."""
 
+import hashlib
+import io
 import multiprocessing
 import os
 import random
@@ -7,6 +9,7 @@ import signal
 import time
 
 import pytest
+import torch
 from small_runs import RUNS
 
 from bgd.runs import Interrupted, Options, run
@@ -116,6 +119,25 @@ def test_a_damaged_checkpoint_is_passed_over(uninterrupted, tmp_path):
     begun = []
     run(RUNS[name], tmp_path, ALWAYS, report=lambda place: begun.append(place.done))
     assert begun[0] == 4  # the last good one
+    assert compared(tmp_path) == compared(uninterrupted(name))
+
+
+def test_a_checkpoint_of_the_first_version_is_good_too(uninterrupted, tmp_path):
+    name = "bgd, discrete"
+    stop_after(RUNS[name], tmp_path, 5)
+    for path in tmp_path.glob("checkpoint-*.pt"):
+        state = torch.load(path, weights_only=True)
+        del state["generators"]
+        state["seconds"] = state["seconds"][:2]
+        content = io.BytesIO()
+        torch.save(state, content)
+        path.unlink()
+        digest = hashlib.sha256(content.getvalue()).hexdigest()[:32]
+        (tmp_path / f"checkpoint-{state['iteration']}-{digest}.pt").write_bytes(content.getvalue())
+    begun = []
+    machine = run(RUNS[name], tmp_path, ALWAYS, report=lambda place: begun.append(place.done)).machine
+    assert begun[0] == 5
+    assert machine.sessions == 2
     assert compared(tmp_path) == compared(uninterrupted(name))
 
 

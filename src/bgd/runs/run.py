@@ -350,7 +350,8 @@ class _Session:
             restore_generators(state["generators"], self.config.device)
         self.iteration = state["iteration"]
         self.loss_sum, self.loss_count = state["loss"]
-        self.seconds, self.train_seconds, self.work_seconds = state["seconds"]
+        self.seconds, self.train_seconds, *work = state["seconds"]
+        self.work_seconds = work[0] if work else self.seconds  # nor did it measure work apart
         self.sessions = state["sessions"] + 1
 
     def machine(self) -> Any:
