@@ -45,7 +45,7 @@ class BBB(Variational):
         sampling: Sampling = "weights",
         seed: int = 0,
     ) -> None:
-        (self.train_size,) = check_train_size(train_size, "BBB")
+        (self.train_size,) = check_train_size(train_size, "BBB", one=True)
         self._kl_weight = kl_weight
         super().__init__(
             net,

@@ -55,7 +55,7 @@ class Noisy(Sampled):
         test_samples: int,
         seed: int,
     ) -> None:
-        (self.train_size,) = check_train_size(train_size, type(self).__name__)
+        (self.train_size,) = check_train_size(train_size, type(self).__name__, one=True)
         for name, value in (("kl_weight", kl_weight), ("damping", damping), ("test_samples", test_samples)):
             if not 0 <= value < math.inf:
                 raise MethodError(f"{name}={value}: must be a finite number from 0")

@@ -82,11 +82,6 @@ class NoisyAdam(Noisy):
         for name, beta in (("beta1", beta1), ("beta2", beta2)):
             if not 0 <= beta < 1:
                 raise MethodError(f"{name}={beta}: a decay must lie in [0, 1)")
-        if std_init is not None and not 0 < std_init <= prior_variance**0.5:
-            raise MethodError(
-                f"std_init={std_init}: must be above 0 and at most {prior_variance**0.5:g}, "
-                f"the std of the prior (prior_variance={prior_variance})"
-            )
         super().__init__(
             net,
             outputs,
@@ -98,6 +93,11 @@ class NoisyAdam(Noisy):
             test_samples=test_samples,
             seed=seed,
         )
+        if std_init is not None and not 0 < std_init <= prior_variance**0.5:
+            raise MethodError(
+                f"std_init={std_init}: must be above 0 and at most {prior_variance**0.5:g}, "
+                f"the std of the prior (prior_variance={prior_variance})"
+            )
         self.beta1, self.beta2, self.fisher = beta1, beta2, fisher
         self.start = 0.0 if std_init is None else max(0.0, self.temperature / std_init**2 - self.intrinsic)
         self.m, self.f = ({name: torch.zeros_like(p) for name, p in self.parameters.items()} for _ in "mf")

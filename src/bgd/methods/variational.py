@@ -259,8 +259,10 @@ def mean_log_softmax(scores: Tensor) -> Tensor:
     return torch.logsumexp(scores.log_softmax(dim=-1), dim=0) - torch.tensor(float(len(scores))).log()
 
 
-def check_train_size(train_size: int | list[int] | tuple[int, ...] | None, method: str) -> tuple[int, ...]:
-    """The number of training samples, of each task or of any, as a tuple.
+def check_train_size(
+    train_size: int | list[int] | tuple[int, ...] | None, method: str, *, one: bool = False
+) -> tuple[int, ...]:
+    """The number of training samples, of each task or of any, as a tuple; of length 1 where ``one`` is asked for.
 
     >>> check_train_size(60000, "BBB")
     (60000,)
@@ -273,6 +275,8 @@ def check_train_size(train_size: int | list[int] | tuple[int, ...] | None, metho
     sizes = (train_size,) if isinstance(train_size, int) else tuple(train_size)
     if not sizes or any(n < 1 for n in sizes):
         raise MethodError(f"train_size={train_size}: must be at least 1")
+    if one and len(sizes) > 1:
+        raise MethodError(f"train_size={train_size}: {method} takes one number, that of all training samples")
     return sizes
 
 
