@@ -23,7 +23,7 @@ class ConvNet(nn.Module):
         features: layers that keep the batch first; made on the device "meta", where nothing is drawn (``conv``).
         widths: of the hidden layers; none by default.
         dropout: the share of each hidden layer's units that is dropped in training.
-        init: ``"xavier"``, ``"he"``, ``"torch"`` or ``"torch-zero-bias"``.
+        init: ``"xavier"``, ``"he"``, ``"he-out"``, ``"torch"`` or ``"torch-zero-bias"``.
         seed: of the initialisation's own generator, or that generator. The global one is never touched.
 
     >>> net = ConvNet((1, 8, 8), 10, [conv(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2)], widths=(20,))

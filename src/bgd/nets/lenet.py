@@ -19,7 +19,7 @@ class LeNet(ConvNet):
     Args:
         inputs: shape of an image, (channels, height, width).
         outputs: of the last layer, for all tasks together.
-        init: ``"xavier"`` (the paper's), ``"he"``, ``"torch"`` or ``"torch-zero-bias"``.
+        init: ``"xavier"`` (the paper's), ``"he"``, ``"he-out"``, ``"torch"`` or ``"torch-zero-bias"``.
         seed: of the initialisation's own generator, or that generator.
 
     >>> net = LeNet((3, 32, 32), outputs=5 * 10)

@@ -27,7 +27,8 @@ class VGG(ConvNet):
         outputs: of the last layer.
         plan: ``VGG16``, ``VGG11`` or any other.
         batch_norm: normalise after each convolution, which then has no bias: the shift of the norm stands for it.
-        init: ``"he"`` (the paper's without BatchNorm), ``"torch-zero-bias"`` (with), ``"xavier"`` or ``"torch"``.
+        init: ``"he"`` or ``"he-out"`` (He's rule is the paper's without BatchNorm; it does not say which form),
+            ``"torch-zero-bias"`` (the paper's with BatchNorm), ``"xavier"`` or ``"torch"``.
         seed: of the initialisation's own generator, or that generator.
 
     >>> net = VGG((3, 32, 32), 10, VGG16, batch_norm=True)

@@ -19,7 +19,7 @@ class ZenkeNet(ConvNet):
         inputs: shape of an image, (channels, height, width).
         outputs: of the last layer, for all tasks together.
         dropout: after each pooling, and after the hidden layer; in training only.
-        init: ``"xavier"`` (the paper's), ``"he"``, ``"torch"`` or ``"torch-zero-bias"``.
+        init: ``"xavier"`` (the paper's), ``"he"``, ``"he-out"``, ``"torch"`` or ``"torch-zero-bias"``.
         seed: of the initialisation's own generator, or that generator.
 
     >>> net = ZenkeNet((3, 32, 32), outputs=6 * 10).eval()
