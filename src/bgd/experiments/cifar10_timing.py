@@ -37,9 +37,9 @@ EXPERIMENT = Experiment(
             ),
         ),
         "short": Preset(
-            about="one epoch on 1,280 images: for the times, not for the accuracies",
+            about="one epoch on 640 images: for the times, not for the accuracies",
             setup=Setup(
-                data=DataConfig(train=1_280, test=500), stream=StreamConfig(epochs=1), test=TestConfig(evaluations=1)
+                data=DataConfig(train=640, test=256), stream=StreamConfig(epochs=1), test=TestConfig(evaluations=1)
             ),
         ),
         "paper": Preset(about="400 epochs, one seed"),

@@ -46,8 +46,8 @@ EXPERIMENT = Experiment(
             setup=Setup(data=DataConfig(mix=pairs("cifar10"), train=512, test=400), stream=StreamConfig(epochs=2)),
         ),
         "short": Preset(
-            about="on a stand-in for CIFAR100: five two-class tasks of CIFAR10, four epochs on 1,280 images each",
-            setup=Setup(data=DataConfig(mix=pairs("cifar10"), train=1_280, test=500), stream=StreamConfig(epochs=4)),
+            about="on a stand-in for CIFAR100: five two-class tasks of CIFAR10, two epochs on 1,280 images each",
+            setup=Setup(data=DataConfig(mix=pairs("cifar10"), train=1_280, test=500), stream=StreamConfig(epochs=2)),
         ),
         "paper": paper("the paper's own scale: CIFAR10 and CIFAR100, 150 epochs a task, one seed"),
     },

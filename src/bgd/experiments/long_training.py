@@ -55,14 +55,14 @@ EXPERIMENT = Experiment(
             settings={STEEP: {"mc_samples": 2}},
             setup=Setup(test=TestConfig(evaluations=20, train=256, stds=4)),
             columns={
-                MNIST: Setup(data=DataConfig(train=2_560, test=1_000), stream=StreamConfig(epochs=20)),
+                MNIST: Setup(data=DataConfig(train=2_560, test=1_000), stream=StreamConfig(epochs=8)),
                 CIFAR10: Setup(
                     data=DataConfig(train=256, test=256), stream=StreamConfig(epochs=4), test=TestConfig(evaluations=4)
                 ),
             },
         ),
         "short": Preset(
-            about="shortened: 100 epochs on 2,560 digits; 20 on 512 photographs with K = 2",
+            about="shortened: 100 epochs on 2,560 digits; 8 on 512 photographs with K = 2",
             settings={STEEP: {"mc_samples": 2}},
             setup=Setup(test=TestConfig(evaluations=50, train=1_000, stds=10)),
             columns={
