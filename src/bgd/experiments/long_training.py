@@ -55,7 +55,7 @@ EXPERIMENT = Experiment(
             settings={STEEP: {"mc_samples": 2}},
             setup=Setup(test=TestConfig(evaluations=20, train=256, stds=4)),
             columns={
-                MNIST: Setup(data=DataConfig(train=2_560, test=1_000), stream=StreamConfig(epochs=8)),
+                MNIST: Setup(data=DataConfig(train=2_560, test=1_000), stream=StreamConfig(epochs=20)),
                 CIFAR10: Setup(
                     data=DataConfig(train=256, test=256), stream=StreamConfig(epochs=4), test=TestConfig(evaluations=4)
                 ),
@@ -69,7 +69,7 @@ EXPERIMENT = Experiment(
                 MNIST: Setup(data=DataConfig(train=2_560, test=2_000), stream=StreamConfig(epochs=100)),
                 CIFAR10: Setup(
                     data=DataConfig(train=512, test=250),
-                    stream=StreamConfig(epochs=20),
+                    stream=StreamConfig(epochs=8),
                     test=TestConfig(evaluations=8, train=250),
                 ),
             },
