@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from bgd.methods.curvature import Groups
-from bgd.methods.kronecker import Block, Curvature, Diagonal, Kronecker, join, part
+from bgd.methods.kronecker import Block, Curvature, Diagonal, block_of, join, part
 
 
 class BlockPenalty:
@@ -106,7 +106,7 @@ class BlockPenalty:
             setattr(self, key, {name: here(name, t) for name, t in state[key].items()})
         self.constant = state["constant"]
         self.precision = {
-            name: [Kronecker(*f) if len(f) == 2 else Diagonal(*f) for f in ([here(name, t) for t in b] for b in blocks)]
+            name: [block_of([here(name, t) for t in parts]) for parts in blocks]
             for name, blocks in state["precision"].items()
         }
 

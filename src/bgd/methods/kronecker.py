@@ -71,10 +71,6 @@ class Kronecker(NamedTuple):
         """
         return Kronecker(_inverse_triangle(self.a), _inverse_triangle(self.g).mT)
 
-    def sample(self, noise: Tensor) -> Tensor:
-        """G^(1/2) noise A^(1/2): a matrix-normal draw with this *covariance*, from standard normal noise."""
-        return _cholesky(self.g) @ noise @ _cholesky(self.a).mT
-
     def scaled(self, factor: float) -> Kronecker:
         """A x (factor G)."""
         return Kronecker(self.a, factor * self.g)
@@ -83,7 +79,7 @@ class Kronecker(NamedTuple):
 class Diagonal(NamedTuple):
     """A diagonal operator on matrices D: D -> d * D. The same verbs as :class:`Kronecker`.
 
-    >>> Diagonal(torch.tensor([[4.0]])).inverse().sample(torch.ones(1, 1))
+    >>> Diagonal(torch.tensor([[4.0]])).inverse_root().times(torch.ones(1, 1))
     tensor([[0.5000]])
     """
 
@@ -109,10 +105,6 @@ class Diagonal(NamedTuple):
         """1 / sqrt(d)."""
         return Diagonal(self.d.rsqrt())
 
-    def sample(self, noise: Tensor) -> Tensor:
-        """sqrt(d) noise."""
-        return self.d.sqrt() * noise
-
     def scaled(self, factor: float) -> Diagonal:
         """Times factor."""
         return Diagonal(factor * self.d)
@@ -121,6 +113,15 @@ class Diagonal(NamedTuple):
 Block = Kronecker | Diagonal
 Curvature = dict[str, Block]
 """One block for each layer, by the layer's name."""
+
+
+def block_of(parts: Sequence[Tensor]) -> Block:
+    """The way back from ``list(block)``: two factors, or one diagonal.
+
+    >>> block_of([torch.ones(1, 2)])
+    Diagonal(d=tensor([[1., 1.]]))
+    """
+    return Kronecker(*parts) if len(parts) == 2 else Diagonal(*parts)
 
 
 def layers_of(net: nn.Module) -> dict[str, nn.Module]:

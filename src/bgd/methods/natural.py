@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from bgd.methods.base import Base, device_of
-from bgd.methods.kronecker import Block, Curvature, Diagonal, Kronecker, from_matrix, layers_of, recording, to_matrix
+from bgd.methods.kronecker import Curvature, block_of, from_matrix, layers_of, recording, to_matrix
 from bgd.methods.likelihoods import Label, check_label
 from bgd.methods.outputs import masked
 from bgd.methods.types import MethodError
@@ -93,7 +93,7 @@ class Natural:
             weight = max(1 / self.counted, 1 - self.decay)
             for name, block in self._seen.items():
                 old = self.average.get(name, block)
-                self.average[name] = _as_block([o.lerp(b, weight) for o, b in zip(old, block, strict=True)])
+                self.average[name] = block_of([o.lerp(b, weight) for o, b in zip(old, block, strict=True)])
         due = step % self.inverse_every == 0
         early = bool(self._seen) and step < self.inverse_every and self.counted.bit_count() == 1
         self._seen = {}
@@ -128,14 +128,10 @@ class Natural:
         device = device_of(self.net)
 
         def blocks(key: str) -> Curvature:
-            return {name: _as_block([t.clone().to(device) for t in parts]) for name, parts in state[key].items()}
+            return {name: block_of([t.clone().to(device) for t in parts]) for name, parts in state[key].items()}
 
         self.average, self.inverse, self.root = blocks("average"), blocks("inverse"), blocks("root")
         self.counted = state["counted"]
-
-
-def _as_block(parts: list[Tensor]) -> Block:
-    return Kronecker(*parts) if len(parts) == 2 else Diagonal(*parts)
 
 
 class KLClip:
