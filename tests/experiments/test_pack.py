@@ -99,3 +99,24 @@ def test_a_network_that_blew_up_is_packed_as_json(comparison: Path, tmp_path: Pa
     for line in (packed / "runs.jsonl").read_text().splitlines():
         json.loads(line, parse_constant=pytest.fail)  # JSON knows no NaN
     assert math.isnan(collect(packed).results[0].evaluations[0].loss[0])
+
+
+def test_remarks_come_along_but_replace_none(comparison: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(comparison, tmp_path / "copy"))
+    (copy / "remarks.md").write_text("From the runs.")
+    packed = pack(copy, tmp_path / "results")
+    assert collect(packed).remarks == "From the runs."
+    (packed / "remarks.md").write_text("Better.")
+    pack(copy, tmp_path / "results")
+    assert collect(packed).remarks == "Better."
+
+
+def test_two_comparisons_of_one_name_are_not_packed_over_each_other(
+    comparison: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for place in "ab":
+        shutil.copytree(comparison, tmp_path / place / comparison.name)
+    with pytest.raises(SystemExit, match="1"):
+        main(["pack", str(tmp_path / "a"), str(tmp_path / "b"), "--out", str(tmp_path / "results")])
+    assert "have one name: pack them one by one" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "results").exists()

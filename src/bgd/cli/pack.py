@@ -20,9 +20,13 @@ def pack(
 
     bgd report reads them as it reads the folders of runs.
     """
+    found: dict[str, Path] = {}
     for folder in folders:
-        found = sorted(path.parent for path in folder.rglob(FILE))
-        if not found:
+        here = sorted(path.parent.resolve() for path in folder.rglob(FILE))
+        if not here:
             raise RunError(f"{folder} holds no comparison (there is no {FILE}): see bgd run")
-        for one in found:
-            print(pack_one(one, out))
+        for one in here:
+            if found.setdefault(one.name, one) != one:
+                raise RunError(f"{found[one.name]} and {one} have one name: pack them one by one, each with its --out")
+    for one in found.values():
+        print(pack_one(one, out))

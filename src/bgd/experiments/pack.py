@@ -2,6 +2,7 @@
 
 experiment.json     the declaration, as in the folder that it comes from
 runs.jsonl          a line for each finished run: what was measured, on what machine, by which command
+remarks.md          beside them, if there are any
 
 ``bgd report`` and ``bgd compare`` read it as they read the folder. What only a resumed run needs stays behind;
 training losses do unless the experiment shows them; six digits of every measured number remain.
@@ -13,7 +14,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bgd.experiments.comparison import FILE, PACKED, collect
+from bgd.experiments.comparison import FILE, PACKED, REMARKS, collect
 from bgd.runs.folder import clear_errors, write_atomically
 from bgd.runs.types import RunError, RunResult
 
@@ -40,6 +41,8 @@ def pack(folder: Path, out: Path) -> Path:
         target.mkdir(parents=True, exist_ok=True)
         write_atomically(target / FILE, (folder / FILE).read_bytes())
         write_atomically(target / PACKED, "".join(f"{line}\n" for line in lines).encode())
+        if collected.remarks and not (target / REMARKS).exists():  # those there may have been written since
+            write_atomically(target / REMARKS, (folder / REMARKS).read_bytes())
     return target
 
 
