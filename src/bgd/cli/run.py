@@ -78,7 +78,7 @@ def run(
         typer.Option(
             "--preset",
             "-p",
-            help="Its scale: smoke (seconds), quick (minutes; the default), short (an hour or less on a CPU, where "
+            help="Its scale: smoke (seconds), quick (minutes; the default), short (within an hour on a CPU, where "
             "there is one), paper (the paper's own).",
             autocompletion=_names_of_presets,
             show_default=False,

@@ -49,7 +49,8 @@ EXPERIMENT = Experiment(
         "BatchNorm (88.41 with K = 10), which is used here, with the settings of that experiment.",
         "The paper's times are those of a GeForce GTX 1080 Ti and of all 50,000 images: compare the ratios.",
         "K networks one after the other, as the paper's; the last row evaluates them side by side in one pass.",
-        "Runs at the same time disturb each other: measure with --jobs 1 --threads 2 on a quiet machine.",
+        "On a CPU the seconds are processor time: measure with one thread, and with --no-reuse, so that all rows are "
+        "measured in one go.",
         IMAGES_STAND_IN,
     ),
 )
