@@ -26,10 +26,8 @@ from bgd.runs.environment import commit, results_folder
 
 EXTRAS = {
     "ray": "runs on a cluster",
-    "optuna": "search for settings",
     "tensorboard": "logging for TensorBoard",
-    "lightning": "training with Lightning",
-    "curvlinops-for-pytorch": "Kronecker factors",
+    "curvlinops-for-pytorch": "only for one test of Kronecker factors",
 }
 NEEDED = ("torch", "numpy", "scipy", "scikit-learn", "matplotlib", "pydantic", "typer", "rich", "pooch", "filelock")
 

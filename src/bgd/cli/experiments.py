@@ -103,6 +103,12 @@ def _methods(declared: Experiment, column: str, configs: dict[str, Any]) -> Tabl
 def _setup(setup: dict[str, Any]) -> str:
     data, tasks, stream, net = (setup[key] for key in ("data", "tasks", "stream", "net"))
     size = f", first {data['train']:,} training images" if data["train"] else ""
+    if data["shape"]:
+        size += ", as " + "x".join(map(str, data["shape"]))
+    augment = stream["augment"]
+    changed = [f"crops from a frame of {augment['crop']}"] * bool(augment["crop"]) + ["mirrored"] * augment["flip"]
+    if changed:
+        size += f" ({', '.join(changed)})"
     length = (
         f"{stream['epochs']} epochs a task" if stream["kind"] == "discrete" else f"{stream['iterations']:,} iterations"
     )
