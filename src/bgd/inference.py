@@ -47,6 +47,10 @@ class Prediction:
     def __len__(self) -> int:
         return len(self.probs)
 
+    def __repr__(self) -> str:
+        inputs, classes = self.probs.shape
+        return f"Prediction({inputs} inputs, {classes} classes, {len(self.sample_labels)} sampled networks)"
+
     @property
     def entropy(self) -> Tensor:
         """(N,): predictive entropy H[mean_s p_s], the whole uncertainty."""

@@ -236,3 +236,16 @@ def test_what_is_wrong_with_the_data_is_said_once_before_any_run(bgd, tmp_path):
     assert not out
     assert " ".join(err.split()).count("classes (0, 10) of digits: list at least one, each once, from 0 to 9") == 1
     assert not list(tmp_path.rglob("failure.txt"))
+
+
+def test_a_network_too_large_for_the_images_is_said_once_before_any_run(bgd, tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text(
+        'title = "Too small"\n[setup]\ndata = { name = "digits" }\nnet = { name = "vgg16" }\n'
+        '[methods.SGD]\nmethod = "sgd"\n[methods.Adam]\nmethod = "adam"\n'
+    )
+    code, out, error = bgd("run", own, "--jobs", 1, "--out", tmp_path / "runs")
+    assert code == 1
+    assert error.count("too small") == 1
+    assert "FAILED" not in out + error
+    assert not list(tmp_path.rglob("failure.txt"))

@@ -418,3 +418,8 @@ def test_it_learns() -> None:
     for _ in range(150):
         optimizer.step(closure)
     assert float((model(x).argmax(1) == y).float().mean()) > 0.95
+
+
+def test_a_model_in_place_of_its_parameters_is_named() -> None:
+    with pytest.raises(TypeError, match=r"got the model Linear: give model\.parameters\(\)"):
+        BGD(torch.nn.Linear(2, 2))  # type: ignore[arg-type]

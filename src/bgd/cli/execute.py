@@ -20,7 +20,7 @@ from bgd.experiments.comparison import collect, read_declaration
 from bgd.report.load import comparison
 from bgd.report.tables import overview
 from bgd.report.words import count
-from bgd.runs.build import build_data, build_mix
+from bgd.runs.build import build_net, build_stream
 from bgd.runs.executors import Executor, Job, Outcome, Processes, here
 from bgd.runs.folder import finished
 from bgd.runs.interrupt import Interrupted
@@ -125,9 +125,10 @@ def execute(
         Interrupted: if someone asked to stop (exit code 130).
     """
     todo = [job for job in jobs if not finished(job.folder)]
-    for data in {job.config.setup.data.model_dump_json(): job.config.setup.data for job in todo}.values():
-        # fetched once, and what is wrong with it is said before anything starts
-        build_mix(data) if data.mix else build_data(data)
+    for config in {job.config.setup.model_dump_json(): job.config for job in todo}.values():
+        # data is fetched once, and what is wrong with it, or with the network for it, is said before anything starts
+        tasks = build_stream(config).tasks
+        build_net(config.setup.net, tasks.shape, tasks.heads.outputs, config.seed)
     outcomes: list[Outcome] = []
     with display(todo, how.quiet or how.as_json) as shown:
         for outcome in how.choose(len(todo))(todo, shown.progress):

@@ -155,6 +155,8 @@ class BGD(Optimizer):
         self.draws = 0
         self._shapes = BatchShapes()
         self._idle()
+        if isinstance(params, nn.Module):
+            raise TypeError(f"BGD needs parameters, and got the model {type(params).__name__}: give model.parameters()")
         super().__init__(params, {"lr": lr, "std_init": std_init, "std_min": std_min, "std_max": std_max})
 
     def _idle(self) -> None:

@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
@@ -209,8 +210,25 @@ def _work(connection: Connection) -> None:
 def _context() -> Any:
     if sys.platform == "win32":
         return multiprocessing.get_context("spawn")
+    from multiprocessing import forkserver  # which Windows does not have
+
     context = multiprocessing.get_context("forkserver")
     # what this process has imported already, the server imports once, rather than every worker anew
     ours = [name for name in sys.modules if name.partition(".")[0] == "bgd" or name == "sklearn.datasets"]
     context.set_forkserver_preload(ours)
+    with _deaf():  # while the server imports, Ctrl-C is for us alone
+        forkserver.ensure_running()
     return context
+
+
+@contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes that are started meanwhile ignore SIGINT, until they ask for it."""
+    if threading.current_thread() is not threading.main_thread():  # the only one that may change it
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
