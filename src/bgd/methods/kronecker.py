@@ -333,6 +333,7 @@ def _cholesky(m: Tensor) -> Tensor:
     root, failed = torch.linalg.cholesky_ex(m)
     if failed:
         raise MethodError(
-            f"a factor of {len(m)} x {len(m)} is not positive definite, and has no inverse: use more damping"
+            f"a factor of {len(m)} x {len(m)} is not positive definite, and has no inverse: use more damping; its "
+            f"largest entry is {m.abs().max():.1e}: if that is huge, the network has diverged, and wants a smaller lr"
         )
     return root
