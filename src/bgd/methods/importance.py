@@ -128,7 +128,7 @@ def through_layers(net: nn.Module, x: Tensor, vectors: Callable[[Tensor], Tensor
     owners = dict.fromkeys(name.rpartition(".")[0] for name in trainable(net))
     layers = {owner: net.get_submodule(owner) for owner in owners}
     tied = len(dict(net.named_parameters(remove_duplicate=False))) != len(list(net.parameters()))
-    if tied or not all(_known(layer) for layer in layers.values()):
+    if tied or not all(has_patches(layer) for layer in layers.values()):
         return None
     calls: dict[str, list[tuple[Tensor, Tensor]]] = {name: [] for name in layers}
     versions: list[tuple[Tensor, int]] = []
@@ -169,7 +169,12 @@ def through_layers(net: nn.Module, x: Tensor, vectors: Callable[[Tensor], Tensor
     return total
 
 
-def _known(layer: nn.Module) -> bool:
+def has_patches(layer: nn.Module) -> bool:
+    """Whether a layer is one matrix product: linear, or a convolution whose patches ``F.unfold`` can make.
+
+    >>> has_patches(nn.Conv2d(2, 4, 3)), has_patches(nn.Conv2d(2, 4, 3, groups=2))
+    (True, False)
+    """
     if type(layer) is nn.Conv2d:
         return layer.groups == 1 and layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
     return type(layer) is nn.Linear

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
 from torch.nn import functional as F
 
+from bgd.methods.importance import has_patches
 from bgd.methods.types import MethodError
 
 
@@ -145,7 +146,7 @@ padding in numbers, with zeros), BatchNorm1d or BatchNorm2d, or freeze it with r
         layer = net.get_submodule(owner)
         if not p.requires_grad:
             continue
-        if not _known(layer):
+        if not (has_patches(layer) or type(layer) in (nn.BatchNorm1d, nn.BatchNorm2d)):
             raise MethodError(
                 f"no Kronecker factors for {name!r} of {type(layer).__name__}: use Linear, Conv2d (groups=1, "
                 "padding in numbers, with zeros), BatchNorm1d or BatchNorm2d, or freeze it with requires_grad_(False)"
@@ -275,12 +276,6 @@ def recording(net: nn.Module) -> Iterator[Recording]:
     finally:
         for hook in hooks:
             hook.remove()
-
-
-def _known(layer: nn.Module) -> bool:
-    if type(layer) is nn.Conv2d:
-        return layer.groups == 1 and layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
-    return type(layer) in (nn.Linear, nn.BatchNorm1d, nn.BatchNorm2d)
 
 
 def _second_moment(layer: nn.Linear | nn.Conv2d, a: Tensor) -> Tensor:
