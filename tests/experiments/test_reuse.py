@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from bgd.experiments import find
-from bgd.experiments.comparison import Declaration, collect, declare
+from bgd.experiments.comparison import PACKED, Declaration, collect, declare
+from bgd.experiments.pack import pack
 from bgd.experiments.plan import comparison_folder, plan
-from bgd.experiments.reuse import take_over, work
-from bgd.runs.folder import finished, read_result
+from bgd.experiments.reuse import LABELS, take_over, work
+from bgd.runs.folder import finished, read_config, read_result
 from bgd.runs.run import run
 from bgd.runs.types import RunConfig
 
@@ -36,6 +37,35 @@ def test_a_cell_that_two_tables_share_is_run_once_and_appears_in_both(tmp_path: 
     assert (copy.config.experiment, copy.config.column) == ("split-mnist", "class")
     assert [r.config.column for r in collect(path.parent).results] == ["class"]
     assert take_over(others, tmp_path, threads=1) == {}
+
+
+def test_packed_results_are_gone_on_with(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    configs, folders = declared(there, "labels-trick", methods=["SGD"], columns=["class learning"])
+    run(configs[0], folders[0])
+    packed = pack(folders[0].parent, here)
+    _, again = declared(here, "labels-trick", methods=["SGD"])
+    assert take_over(again, here, threads=1) == {again[0]: packed / PACKED}
+    assert [len(collect(packed).results), finished(again[1])] == [1, False]
+    _, others = declared(here, "split-mnist", methods=["SGD"], columns=["class"])
+    assert take_over(others, here, threads=1) == {others[0]: again[0]}
+    assert read_result(others[0]).R == collect(packed).results[0].R
+
+
+def test_a_pack_without_training_losses_does_not_serve_where_they_are_shown(tmp_path: Path) -> None:
+    _, folders = declared(tmp_path / "here", "mc-samples", methods=["SGD"], columns=["split class + trick"])
+    configs, donors = declared(tmp_path / "there", "labels-trick", methods=["SGD"], columns=["+ labels trick"])
+    same = read_config(folders[0]).model_copy(
+        update={label: getattr(configs[0], label) for label in LABELS}  # the same work, in a table without curves
+    )
+    donors[0].joinpath("config.json").unlink()
+    run(same, donors[0])
+    line = read_result(donors[0]).model_copy(update={"curve": []}).model_dump_json()
+    (tmp_path / "here" / "packed").mkdir()
+    (tmp_path / "here" / "packed" / PACKED).write_text(line + "\n")
+    assert take_over(folders, tmp_path / "here", threads=1) == {}
+    (tmp_path / "here" / "packed" / PACKED).write_text(read_result(donors[0]).model_dump_json() + "\n")
+    assert len(take_over(folders, tmp_path / "here", threads=1)) == 1
 
 
 @pytest.mark.parametrize(("threads", "settings"), [(2, {}), (1, {"lr": 0.5})])

@@ -42,6 +42,9 @@ EXPERIMENT = Experiment(
             seeds=(2019,),
             setup=Setup.model_validate(merged(Setup(data=DataConfig(train=12_000, test=2_000)), tasks(5, 300))),
         ),
+        "short": paper("every combination, 1,000 iterations a task", bgd=()).model_copy(
+            update={"setup": tasks(5, 1_000)}
+        ),
         "paper": paper("five tasks, 9,380 iterations each, one seed", bgd=()),
     },
     notes=(

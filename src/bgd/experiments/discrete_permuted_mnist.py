@@ -51,6 +51,12 @@ EXPERIMENT = Experiment(
             setup=Setup(data=DataConfig(train=6_000, test=2_000), tasks=TasksConfig(count=5)),
             columns={SHORT: Setup(stream=StreamConfig(epochs=1)), LONG: Setup(stream=StreamConfig(epochs=3))},
         ),
+        "short": paper("one seed; the column of 300 epochs cut to five tasks of 20 epochs").model_copy(
+            update={
+                "seeds": (2019,),
+                "columns": {LONG: Setup(tasks=TasksConfig(count=5), stream=StreamConfig(epochs=20))},
+            }
+        ),
         "paper": paper("the paper's own scale; the column of 300 epochs takes days on a CPU"),
     },
     notes=(

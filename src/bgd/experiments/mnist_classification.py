@@ -51,6 +51,9 @@ EXPERIMENT = Experiment(
             seeds=(2019,),
             setup=Setup(stream=StreamConfig(epochs=2), data=DataConfig(train=20_000), test=TestConfig(evaluations=20)),
         ),
+        "short": paper("five epochs instead of 600").model_copy(
+            update={"setup": Setup(stream=StreamConfig(epochs=5), test=TestConfig(evaluations=10))}
+        ),
         "paper": paper("the paper's own scale: 600 epochs"),
     },
     notes=(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bgd.experiments.comparison import FILE, PACKED, REMARKS, collect
+from bgd.experiments.types import Experiment
 from bgd.runs.folder import clear_errors, write_atomically
 from bgd.runs.types import RunError, RunResult
 
@@ -35,7 +36,7 @@ def pack(folder: Path, out: Path) -> Path:
     target = out / folder.resolve().name
     if target.resolve() == folder.resolve():
         raise RunError(f"{target} is the comparison itself: choose another folder with --out")
-    curves = "learning-curves" in collected.declaration.experiment.figures
+    curves = shows_curves(collected.declaration.experiment)
     lines = [json.dumps(_small(result, curves)) for result in collected.results]
     with clear_errors(target):
         target.mkdir(parents=True, exist_ok=True)
@@ -44,6 +45,16 @@ def pack(folder: Path, out: Path) -> Path:
         if collected.remarks and not (target / REMARKS).exists():  # those there may have been written since
             write_atomically(target / REMARKS, (folder / REMARKS).read_bytes())
     return target
+
+
+def shows_curves(experiment: Experiment) -> bool:
+    """Whether an experiment shows training losses, which its packed runs then keep.
+
+    >>> from bgd.experiments import find
+    >>> shows_curves(find("mc-samples")), shows_curves(find("split-mnist"))
+    (True, False)
+    """
+    return "learning-curves" in experiment.figures
 
 
 def _small(result: RunResult, curves: bool) -> dict[str, Any]:

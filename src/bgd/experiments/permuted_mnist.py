@@ -65,6 +65,9 @@ EXPERIMENT = Experiment(
                 net=NetConfig(widths=(200, 200)),
             ),
         ),
+        "short": paper("one epoch a task instead of ten, one seed", bgd=("BGD", SCRIPT)).model_copy(
+            update={"seeds": (2019,), "setup": Setup(stream=StreamConfig(epochs=1))}
+        ),
         "paper": paper(bgd=("BGD", SCRIPT)),
     },
     notes=(

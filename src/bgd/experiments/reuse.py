@@ -1,18 +1,21 @@
 """The same work is done once: a run that another comparison has finished is taken over, under its new name.
 
 Tables share cells: class learning without the labels trick stands in two of them, BGD with K = 10 in three. Labels
-(experiment, preset, row, column) decide nothing about a run; everything else must be equal.
+(experiment, preset, row, column) decide nothing about a run; everything else must be equal. Packed results count as
+well: with them in its place, a comparison goes on where another machine left it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from bgd.errors import BGDError
-from bgd.experiments.comparison import run_folders
+from bgd.experiments.comparison import PACKED, read_declaration, read_packed, run_folders
+from bgd.experiments.pack import shows_curves
 from bgd.methods import settings_of
 from bgd.runs.environment import describe
 from bgd.runs.folder import RunFolder, finished, read_config, read_result
@@ -37,32 +40,37 @@ def take_over(folders: Sequence[Path], others: Path, threads: int) -> dict[Path,
     """Finish planned runs whose work is done in a run below ``others``; returns their folders, each with the other's.
 
     Only results of runs with as many threads and the same versions of this package and of torch count, since their
-    bits differ otherwise; what cannot be read is passed over. The machine's record, with the time that it took, comes
-    along.
+    bits differ otherwise; what cannot be read is passed over, as is a packed run whose training losses were left out
+    where they are to be shown. The machine's record, with the time that it took, comes along.
     """
     wanted = {work(config): (path, config) for path in folders if not finished(path) for config in [read_config(path)]}
     taken: dict[Path, Path] = {}
-    for donor in sorted(run_folders(others)) if wanted else []:
-        if not (done := _done(donor, wanted)):
-            continue
-        (path, config), result = wanted[done[0]], done[1]
+    for donor, done, result in _done_below(others, wanted) if wanted else ():
+        path, config = wanted[done]
         if result.machine is None or not _alike(result.machine, describe(threads)) or finished(path):
+            continue
+        if not result.curve and shows_curves(read_declaration(path.parent).experiment):
             continue
         target = RunFolder(path)
         with target.opened(config):
-            (path / "metrics.jsonl").write_bytes((donor / "metrics.jsonl").read_bytes())
+            if (lines := donor / "metrics.jsonl").is_file():  # a packed run has none
+                (path / "metrics.jsonl").write_bytes(lines.read_bytes())
             target.finish(result.model_copy(update={"config": config}), result.machine)
         taken[path] = donor
     return taken
 
 
-def _done(donor: Path, wanted: Container[str]) -> tuple[str, RunResult] | None:
-    """The work of a finished run that is wanted, and its result; None for any other, and where it cannot be read."""
-    try:
-        done = work(read_config(donor)) if finished(donor) else ""
-        return (done, read_result(donor)) if done in wanted else None
-    except BGDError:
-        return None
+def _done_below(others: Path, wanted: Container[str]) -> Iterator[tuple[Path, str, RunResult]]:
+    """Finished work that is wanted: whole runs with their folders, then packed ones with the file that holds them."""
+    for folder in sorted(run_folders(others)):
+        with suppress(BGDError):
+            if finished(folder) and (done := work(read_config(folder))) in wanted:
+                yield folder, done, read_result(folder)
+    for file in sorted(others.rglob(PACKED)):
+        with suppress(BGDError):
+            for result in read_packed(file.parent):
+                if (done := work(result.config)) in wanted:
+                    yield file, done, result
 
 
 def _alike(one: Machine, other: Machine) -> bool:
