@@ -73,8 +73,11 @@ EXPERIMENT = Experiment(
             columns={CONTINUOUS: tasks(5, 300), SPLIT: Setup(stream=StreamConfig(epochs=1), tasks=TasksConfig())},
         ),
         "short": paper(
-            "all rows: five tasks, 1,000 iterations each (continuous), four epochs a task", bgd=ROWS
-        ).model_copy(update={"columns": {CONTINUOUS: tasks(5, 1_000)}}),
+            "all rows: five tasks, 1,000 iterations each, tested on 2,000 images (continuous), four epochs a task",
+            bgd=ROWS,
+        ).model_copy(
+            update={"columns": {CONTINUOUS: tasks(5, 1_000).model_copy(update={"data": DataConfig(test=2_000)})}}
+        ),
         "paper": paper("the length of the paper's runs: 9,380 iterations a task, four epochs a task", bgd=ROWS),
     },
     notes=(
