@@ -143,3 +143,30 @@ def test_the_last_batch_of_every_epoch_may_have_no_gradient() -> None:
 
     for _ in range(1000):
         optimizer.step(closure)  # a warning would be an error here
+
+
+@pytest.mark.parametrize(("bad_in_a_row", "warns"), [(49, False), (50, True)])
+def test_that_every_batch_is_passed_over_is_said(bad_in_a_row: int, warns: bool) -> None:
+    p = nn.Parameter(torch.ones(20))
+    optimizer = BGD([p], std_init=0.1, nonfinite="skip")
+    factor = float("nan")
+
+    def closure() -> torch.Tensor:
+        loss = factor * p.square().sum()
+        loss.backward()
+        return loss
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(bad_in_a_row):
+            optimizer.step(closure)
+            if optimizer.steps == 20:  # as a resumed run does
+                fresh = BGD([p], std_init=0.1, nonfinite="skip")
+                fresh.load_state_dict(optimizer.state_dict())
+                optimizer = fresh
+        factor = 1e-3
+        optimizer.step(closure)
+        factor = float("nan")
+        for _ in range(30):  # not in a row with those before
+            optimizer.step(closure)
+    assert [w.filename for w in caught if "none had a finite gradient" in str(w.message)] == [__file__] * warns

@@ -322,7 +322,9 @@ class BGD(Optimizer):
                     self._restore(prior)
                     self._statistics.abort()
                     self.skipped_steps += 1
+                    self._watch.passed_over(True, self.steps)
                     break
+                self._watch.passed_over(False, self.steps)
                 if self._update(prior, compiled) <= self.implicit_tolerance:
                     break
             return self._end_step()
@@ -650,6 +652,7 @@ class BGD(Optimizer):
             "skipped_steps": self.skipped_steps,
             "noise": self.noise,
             "shapes": self._shapes.state_dict(),
+            "watch": self._watch.state_dict(),
         }
 
     def _place(self, position: dict[str, Any]) -> None:
@@ -657,6 +660,7 @@ class BGD(Optimizer):
         for key in ("seed", "steps", "draws", "skipped_steps", "noise"):
             setattr(self, key, position[key])
         self._shapes.load_state_dict(position.get("shapes", {}))  # early checkpoints have none
+        self._watch.load_state_dict(position.get("watch", {}))
 
     def __getstate__(self) -> dict[str, Any]:
         self._check_at_rest("copying or pickling")

@@ -2,7 +2,8 @@
 
 With few samples or a large ``std_init`` the noise of E[g eps] can make some stds explode within a few steps; the
 sampled networks are then useless, their units die or overflow, and the loss stays at chance for ever. Or all stds
-vanish, and nothing can be learned any more. Neither shows in the loss of a single step.
+vanish, and nothing can be learned any more. Neither shows in the loss of a single step. Nor does it show, where
+batches without a finite gradient are to be passed over, that all of them are.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ NEARLY_ALL = 0.99
 PATIENCE = 5
 """Dead gradients must be seen so often in a row: one batch alone may have none, as a batch of one label under the
 labels trick."""
+LOST = 50
+"""So many steps in a row, passed over for their gradients, are no longer a bad batch or two."""
 
 REMEDY = 'Pass std_max="init" to BGD (a cap at each weight\'s initial std), a smaller std_init, or more mc_samples.'
 
@@ -95,6 +98,7 @@ class CollapseWatch:
     def __init__(self) -> None:
         self.warned = False
         self._dead_looks = 0
+        self._lost = 0
 
     def due(self, step: int) -> bool:
         """Whether this step is to be looked at.
@@ -108,9 +112,25 @@ class CollapseWatch:
         """Warn, once, where something is wrong."""
         self._dead_looks = self._dead_looks + 1 if health.is_dead else 0
         if health.has_exploded or health.has_vanished or self._dead_looks >= PATIENCE:
-            self.warned = True
-            warnings.warn(
-                f"BGD's posterior has collapsed by step {step}. {health.complaint} {REMEDY}",
-                CollapseWarning,
-                stacklevel=users_level(),
+            self._warn(f"BGD's posterior has collapsed by step {step}. {health.complaint} {REMEDY}")
+
+    def passed_over(self, lost: bool, step: int) -> None:
+        """Count the steps in a row that had no finite gradient; warn, once, where it is one after the other."""
+        self._lost = self._lost + 1 if lost else 0
+        if self._lost == LOST and not self.warned:
+            self._warn(
+                f"BGD has passed over the last {LOST} steps up to step {step}: none had a finite gradient. If the data "
+                f"and the loss are sound, the posterior has collapsed. {REMEDY}"
             )
+
+    def state_dict(self) -> dict[str, int]:
+        """What it has counted, so that a resumed run is warned where an uninterrupted one would be."""
+        return {"dead_looks": self._dead_looks, "lost": self._lost}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go on from there."""
+        self._dead_looks, self._lost = state.get("dead_looks", 0), state.get("lost", 0)
+
+    def _warn(self, text: str) -> None:
+        self.warned = True
+        warnings.warn(text, CollapseWarning, stacklevel=users_level())

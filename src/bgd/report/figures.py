@@ -49,7 +49,8 @@ def series(x: ArrayLike, runs: ArrayLike) -> Series:
     [91.0, 82.0]
     """
     values = np.atleast_2d(np.asarray(runs, dtype=np.float64))
-    spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
+    with np.errstate(invalid="ignore"):  # an infinite loss has no spread
+        spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
     return Series(np.asarray(x, dtype=np.float64), values.mean(axis=0), spread)
 
 

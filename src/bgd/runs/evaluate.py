@@ -103,12 +103,19 @@ def stds(learner: Learner) -> Tensor | None:
 def histogram(values: Tensor) -> dict[str, Any]:
     """Counts over those of ``EDGES`` that are needed; what lies beyond them all is in the first or last bin.
 
+    What is not a number is not counted.
+
     >>> h = histogram(torch.tensor([0.0, 1e-6, 99.0]))
     >>> sum(h["counts"]), h["counts"][0], h["counts"][-1], round(h["largest"])
     (3, 2, 1, 99)
     >>> histogram(torch.tensor([0.06, 0.06]))["counts"]
     [2]
+    >>> histogram(torch.tensor([0.06, torch.nan]))["counts"], histogram(torch.tensor([torch.nan]))["counts"]
+    ([1], [])
     """
+    values = values[~values.isnan()]
+    if not len(values):
+        return {"edges": EDGES[:1], "counts": [], "smallest": np.nan, "largest": np.nan}
     inside = np.clip(values.double().numpy(), EDGES[0], np.nextafter(EDGES[-1], 0))
     counts, _ = np.histogram(inside, bins=EDGES)
     used = np.flatnonzero(counts)

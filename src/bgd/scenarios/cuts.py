@@ -85,7 +85,7 @@ def permute(
     seed: int = 0,
     normalise: Normalisation = UNIT,
 ) -> TaskSet:
-    """The same data with its pixels in another order for each task; task 0 stays as it is.
+    """The same data with its pixels in another order for each task; task 0 stays as it is, and alone is the data set.
 
     Pixels move among all channels and places, padding included. The order of task t depends on ``seed`` and t alone,
     so that a run with more tasks begins with the same ones.
@@ -100,7 +100,7 @@ def permute(
     pixels = math.prod(data.train.images.shape[1:])
     changes: list[Change | None] = [None]
     changes += [Permute(permutation(seed, Use.PIXELS, (t, 0), pixels)) for t in range(1, tasks)]
-    names = ["unpermuted", *(f"permutation {t}" for t in range(1, tasks))]
+    names = ["unpermuted" if tasks > 1 else data.name, *(f"permutation {t}" for t in range(1, tasks))]
     return _changed(data, changes, names, shared_head, normalise)
 
 
