@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
@@ -69,6 +70,20 @@ def seeds_from(text: str) -> list[int]:
             raise typer.BadParameter(f"{text!r}: give whole numbers and ranges, such as 2019-2021 or 1,2,3")
         seeds += range(int(match[1]), int(match[2] or match[1]) + 1)
     return list(dict.fromkeys(seeds))
+
+
+def labels_from(text: str, labels: Collection[str]) -> list[str]:
+    """Names separated by commas, of which some may have a comma of their own: the longest of ``labels`` counts.
+
+    >>> labels_from("SGD, K = 2, capped,K = 4", ["K = 2", "K = 2, capped", "K = 4"])
+    ['SGD', 'K = 2, capped', 'K = 4']
+    """
+    parts, found = [part.strip() for part in text.split(",")], []
+    while parts:
+        joined = [", ".join(parts[:end]) for end in range(len(parts), 0, -1)]
+        found.append(next((name for name in joined if name in labels), joined[-1]))
+        del parts[: found[-1].count(", ") + 1]
+    return found
 
 
 def run(
@@ -141,7 +156,7 @@ def run(
     configs = plan(
         declared,
         scale,
-        methods=[name.strip() for name in methods.split(",")] if methods else None,
+        methods=labels_from(methods, declared.methods) if methods else None,
         columns=columns,
         seeds=seeds_from(seeds) if seeds else None,
         device=device,
