@@ -3,10 +3,11 @@
 from bgd._version import __version__
 from bgd.inference import Prediction, predict
 from bgd.losses import labels_trick
-from bgd.optim import BGD, BatchedStep, CollapseWarning, DistributedBGD
+from bgd.optim import BGD, PAPER, BatchedStep, CollapseWarning, DistributedBGD
 
 __all__ = [
     "BGD",
+    "PAPER",
     "BatchedStep",
     "CollapseWarning",
     "DistributedBGD",

@@ -106,6 +106,12 @@ def test_what_could_not_run_is_said_when_it_is_planned(write, change, said):
         plan(load(write(GOOD.replace(*change))))
 
 
+def test_none_can_be_said(write):
+    mine = load(write(GOOD.replace("mc_samples = 2", 'std_max = "none"').replace("My drifting digits", "none")))
+    assert plan(mine)[0].settings == {"std_init": 0.05, "std_max": None}
+    assert mine.title == "none"
+
+
 def test_a_file_that_is_not_there():
     with pytest.raises(ExperimentError, match=r"no\.toml: cannot be read \(No such file"):
         load("no.toml")

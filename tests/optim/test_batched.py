@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from problems import Problem, posterior
 from torch import nn
 
-from bgd import BGD, labels_trick
+from bgd import BGD, PAPER, labels_trick
 from bgd.optim import batched
 from bgd.optim.compiling import can_compile
 
@@ -27,7 +27,7 @@ def loop_and_batched(
     for path in ("loop", "batched"):
         torch.manual_seed(1)
         problem = Problem(dtype)
-        optimizer = BGD(problem.model.parameters(), std_init=0.1, seed=3, **settings)
+        optimizer = BGD(problem.model.parameters(), std_init=0.1, seed=3, **(PAPER | settings))
         step = optimizer.batched(problem.model, objective, chunk_size=chunk_size, compile=compile)
         for _ in range(steps):
             loss = optimizer.step(problem.closure(optimizer)) if path == "loop" else step(problem.x, problem.y)
@@ -64,7 +64,7 @@ def test_compiled_equals_the_loop(dtype: torch.dtype, tolerance: float) -> None:
 
 @needs_compiler
 def test_a_scheduler_does_not_compile_anew(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), std_init=0.1)
+    optimizer = BGD(problem.model.parameters(), std_init=0.1, **PAPER)
     step = optimizer.batched(problem.model, objective, compile=True)
     step(problem.x, problem.y)
     counters = torch._dynamo.utils.counters["stats"]
@@ -97,7 +97,7 @@ def test_tied_frozen_and_unused_parameters() -> None:
         torch.manual_seed(2)
         model = Net().double()
         before = [p.clone() for p in (*model.frozen.parameters(), *model.unused.parameters())]
-        optimizer = BGD(model.parameters(), std_init=0.1, seed=1)
+        optimizer = BGD(model.parameters(), std_init=0.1, seed=1, **PAPER)
         x, y = torch.randn(8, 4).double(), torch.randint(4, (8,))
 
         def closure(model=model, x=x, y=y) -> torch.Tensor:
@@ -133,7 +133,7 @@ def test_dropout_draws_a_mask_per_network() -> None:
 
 def test_labels_trick_runs_batched() -> None:
     problem = Problem()
-    optimizer = BGD(problem.model.parameters(), std_init=0.1, seed=1)
+    optimizer = BGD(problem.model.parameters(), std_init=0.1, seed=1, **PAPER)
 
     def with_trick(net: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return labels_trick(net(x), y, reduction="sum")
@@ -186,7 +186,7 @@ def test_a_failing_compiler_falls_back_to_eager(problem: Problem, monkeypatch: p
         return fail
 
     monkeypatch.setattr(batched.torch, "compile", broken)
-    optimizer = BGD(problem.model.parameters())
+    optimizer = BGD(problem.model.parameters(), **PAPER)
     step = optimizer.batched(problem.model, objective, compile=True)
     with pytest.warns(RuntimeWarning, match="compiler on fire.*eager path"):
         step(problem.x, problem.y)
@@ -194,7 +194,7 @@ def test_a_failing_compiler_falls_back_to_eager(problem: Problem, monkeypatch: p
 
 
 def test_a_bad_batch_is_an_error_and_no_reason_to_fall_back(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters())
+    optimizer = BGD(problem.model.parameters(), **PAPER)
     step = optimizer.batched(problem.model, objective, compile=False)
     before = posterior(optimizer)
     with pytest.raises(RuntimeError, match=r"shapes|size"):
@@ -208,7 +208,7 @@ def test_a_bad_batch_is_an_error_and_no_reason_to_fall_back(problem: Problem) ->
 
 
 def test_parameters_of_another_model_are_refused(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters())
+    optimizer = BGD(problem.model.parameters(), **PAPER)
     step = optimizer.batched(nn.Linear(6, 3).double(), objective, compile=False)
     with pytest.raises(ValueError, match="which the model does not"):
         step(problem.x, problem.y)
@@ -224,7 +224,7 @@ def test_mean_reduction(problem: Problem) -> None:
     for reduction, fn in (("sum", objective), ("mean", mean)):
         torch.manual_seed(1)
         p = Problem()
-        optimizer = BGD(p.model.parameters(), reduction=reduction, seed=1)
+        optimizer = BGD(p.model.parameters(), reduction=reduction, seed=1, **PAPER)
         optimizer.batched(p.model, fn, compile=False)(p.x, p.y, batch_size=len(p.x))
         results.append(posterior(optimizer))
     torch.testing.assert_close(*results, rtol=1e-12, atol=1e-12)

@@ -37,7 +37,7 @@ def learn(make: Any, way: dict[str, Any] | None, steps: int = 3) -> tuple[list[T
     size = 12 if channels == 1 else 8
     generator = torch.Generator().manual_seed(1)
     x, y = torch.randn(6, channels, size, size, generator=generator).double(), torch.arange(6) % 4
-    optimizer = BGD(model.parameters(), std_init=0.05, mc_samples=4, seed=3)
+    optimizer = BGD(model.parameters(), std_init=0.05, mc_samples=4, seed=3, std_max=None)
 
     def closure() -> Tensor:
         loss = objective(model, x, y)

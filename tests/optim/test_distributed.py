@@ -14,7 +14,7 @@ from problems import Problem, posterior
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from bgd import BGD, DistributedBGD
+from bgd import BGD, PAPER, DistributedBGD
 
 STEPS = 3
 
@@ -34,7 +34,7 @@ def single(**settings: Any) -> list[torch.Tensor]:
     """What one process makes of it."""
     torch.manual_seed(1)
     problem = Problem()
-    optimizer = BGD(problem.model.parameters(), std_init=0.1, seed=3, **settings)
+    optimizer = BGD(problem.model.parameters(), std_init=0.1, seed=3, **(PAPER | settings))
     for _ in range(STEPS):
         loss = optimizer.step(closure_of(problem.model, problem.x, problem.y))
     assert loss is not None
@@ -69,7 +69,7 @@ def run_mode(mode: str, rank: int) -> list[torch.Tensor]:
     problem = Problem()
     model: nn.Module = problem.model
     x, y = problem.x, problem.y
-    settings: dict[str, Any] = {"std_init": 0.1, "seed": 3 + rank}
+    settings: dict[str, Any] = {**PAPER, "std_init": 0.1, "seed": 3 + rank}
     reduction, size = "sum", None
     if mode in ("batch-wrapped", "trap", "plain"):
         model = DistributedDataParallel(problem.model)

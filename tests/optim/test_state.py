@@ -10,7 +10,7 @@ import torch
 from problems import Problem, posterior
 from torch import nn
 
-from bgd import BGD
+from bgd import BGD, PAPER
 
 
 def round_trip(state: dict[str, Any]) -> dict[str, Any]:
@@ -60,8 +60,8 @@ def test_std_init_as_function_tensor_or_tensors() -> None:
 
 def test_std_max_init_caps_each_weight_at_its_own_initial_std(problem: Problem) -> None:
     optimizer = BGD(
-        problem.model.parameters(), std_init=lambda w: torch.linspace(0.05, 0.2, w.numel()).view_as(w), std_max="init"
-    )
+        problem.model.parameters(), std_init=lambda w: torch.linspace(0.05, 0.2, w.numel()).view_as(w)
+    )  # the default
     initial = {p: optimizer.state[p]["std"].clone() for p in problem.model.parameters()}
     run(problem, optimizer, 20)
     at_the_cap = 0
@@ -69,13 +69,13 @@ def test_std_max_init_caps_each_weight_at_its_own_initial_std(problem: Problem) 
         assert bool((optimizer.state[p]["std"] <= cap).all())
         at_the_cap += int((optimizer.state[p]["std"] == cap).sum())
     assert at_the_cap  # noise alone would have carried some above
-    free = BGD(problem.model.parameters(), std_init=0.1)
+    free = BGD(problem.model.parameters(), std_init=0.1, **PAPER)
     run(problem, free, 20)
     assert any(bool((free.state[p]["std"] > 0.1).any()) for p in initial)
 
 
 def test_std_min_is_a_floor(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), std_init=0.3, std_min=0.25, std_max=0.31)
+    optimizer = BGD(problem.model.parameters(), std_init=0.3, mc_samples=10, std_min=0.25, std_max=0.31)
     run(problem, optimizer, 20)
     stds = torch.cat([optimizer.state[p]["std"].flatten() for p in problem.model.parameters()])
     assert float(stds.min()) == 0.25

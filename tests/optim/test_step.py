@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from problems import Problem, posterior
 from torch import nn
 
-from bgd import BGD
+from bgd import BGD, PAPER
 
 
 def close(a: list[torch.Tensor], b: list[torch.Tensor], tolerance: float = 1e-12) -> None:
@@ -21,7 +21,7 @@ def test_sum_and_mean_give_the_same_update() -> None:
     for reduction in ("sum", "mean"):
         torch.manual_seed(1)
         problem = Problem()
-        optimizer = BGD(problem.model.parameters(), std_init=0.1, reduction=reduction, seed=3)
+        optimizer = BGD(problem.model.parameters(), std_init=0.1, reduction=reduction, seed=3, **PAPER)
         for _ in range(5):
             optimizer.step(problem.closure(optimizer, reduction), batch_size=20)
         results.append(posterior(optimizer))
@@ -33,7 +33,7 @@ def test_a_batch_cut_in_two_gives_the_same_update() -> None:
     for cuts in ([slice(None)], [slice(0, 7), slice(7, 20)]):
         torch.manual_seed(1)
         problem = Problem()
-        optimizer = BGD(problem.model.parameters(), std_init=0.1, seed=3, mc_samples=4)
+        optimizer = BGD(problem.model.parameters(), std_init=0.1, seed=3, mc_samples=4, std_max=None)
         for _ in range(5):
             for _ in range(4):
                 optimizer.draw()
@@ -58,7 +58,7 @@ def test_a_closure_that_forgets_zero_grad_is_right_all_the_same() -> None:
     for forget in (False, True):
         torch.manual_seed(1)
         problem = Problem()
-        optimizer = BGD(problem.model.parameters(), seed=3)
+        optimizer = BGD(problem.model.parameters(), seed=3, **PAPER)
 
         def forgetful(problem: Problem = problem) -> torch.Tensor:
             loss = problem.loss()
@@ -75,7 +75,7 @@ def test_a_closure_that_forgets_zero_grad_is_right_all_the_same() -> None:
 
 
 def test_weights_are_the_mean_after_a_step(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), std_init=0.3)
+    optimizer = BGD(problem.model.parameters(), std_init=0.3, **PAPER)
     optimizer.step(problem.closure(optimizer))
     for p in problem.model.parameters():
         assert torch.equal(p, optimizer.state[p]["mean"])
@@ -94,7 +94,7 @@ def test_weights_written_between_steps_are_the_new_mean(problem: Problem) -> Non
 
 @pytest.mark.parametrize("where", ["closure", "accumulate"])
 def test_an_exception_inside_a_step_leaves_everything_as_it_was(problem: Problem, where: str) -> None:
-    optimizer = BGD(problem.model.parameters(), std_init=0.3)
+    optimizer = BGD(problem.model.parameters(), std_init=0.3, **PAPER)
     optimizer.step(problem.closure(optimizer))
     before, weights = posterior(optimizer), problem.weights()
     calls = 0
@@ -148,11 +148,11 @@ def test_sampled_draws_have_the_posteriors_moments() -> None:
 
 def test_sample_weights_are_the_networks_that_sampled_shows(problem: Problem) -> None:
     shown = []
-    first = BGD(problem.model.parameters(), std_init=0.3, seed=5)
+    first = BGD(problem.model.parameters(), std_init=0.3, seed=5, **PAPER)
     for _ in range(3):
         with first.sampled():
             shown.append(problem.weights())
-    second = BGD(problem.model.parameters(), std_init=0.3, seed=5)
+    second = BGD(problem.model.parameters(), std_init=0.3, seed=5, **PAPER)
     drawn = second.sample_weights(3)
     for i, p in enumerate(problem.model.parameters()):
         assert torch.equal(torch.stack([s[i] for s in shown]), drawn[p])
@@ -163,7 +163,7 @@ def test_looking_at_the_posterior_does_not_change_training() -> None:
     for look in (False, True):
         torch.manual_seed(1)
         problem = Problem()
-        optimizer = BGD(problem.model.parameters(), seed=3)
+        optimizer = BGD(problem.model.parameters(), seed=3, **PAPER)
         for _ in range(4):
             optimizer.step(problem.closure(optimizer))
             if look:
@@ -181,7 +181,7 @@ def test_draw_backward_accumulate_step_equals_the_closure() -> None:
     for long_form in (False, True):
         torch.manual_seed(1)
         problem = Problem()
-        optimizer = BGD(problem.model.parameters(), std_init=0.1, mc_samples=4, seed=3)
+        optimizer = BGD(problem.model.parameters(), std_init=0.1, mc_samples=4, seed=3, std_max=None)
         for _ in range(3):
             if long_form:
                 for _ in range(4):
@@ -228,7 +228,7 @@ def test_misuse_of_the_long_form_is_caught(problem: Problem) -> None:
 
 
 def test_discard_restores_the_mean(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), std_init=0.5)
+    optimizer = BGD(problem.model.parameters(), std_init=0.5, **PAPER)
     before = problem.weights()
     optimizer.draw()
     assert not torch.equal(problem.weights()[0], before[0])
@@ -276,7 +276,7 @@ def test_parameters_without_a_gradient_do_not_move_by_a_bit() -> None:
 def test_frozen_parameters_are_neither_sampled_nor_moved(problem: Problem) -> None:
     frozen = problem.model[0].weight
     frozen.requires_grad_(False)
-    optimizer = BGD(problem.model.parameters(), std_init=0.3)
+    optimizer = BGD(problem.model.parameters(), std_init=0.3, **PAPER)
     before = frozen.clone()
     seen = []
     closure = problem.closure(optimizer)
@@ -316,7 +316,7 @@ def test_a_bad_gradient_raises_before_it_reaches_the_posterior(problem: Problem,
 
 
 def test_a_bad_batch_can_be_skipped(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), seed=1, nonfinite="skip")
+    optimizer = BGD(problem.model.parameters(), seed=1, nonfinite="skip", **PAPER)
     before = posterior(optimizer)
     good = problem.x.clone()
     problem.x[3, 2] = float("nan")
@@ -363,7 +363,7 @@ def test_one_implicit_iteration_is_the_papers_algorithm_and_more_differ() -> Non
     for iterations in (1, 2):
         torch.manual_seed(1)
         problem = Problem()
-        optimizer = BGD(problem.model.parameters(), std_init=0.1, seed=3, implicit_iterations=iterations)
+        optimizer = BGD(problem.model.parameters(), std_init=0.1, seed=3, implicit_iterations=iterations, **PAPER)
         optimizer.step(problem.closure(optimizer))
         results.append(posterior(optimizer)[0])
     assert not torch.allclose(*results, rtol=1e-9)

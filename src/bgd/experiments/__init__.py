@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -83,13 +84,20 @@ def load(name: str | Path) -> Experiment:
         raise ExperimentError(f"{name}: not TOML: {error}") from None
     declared.setdefault("name", Path(name).stem)
     try:
-        experiment = Experiment.model_validate(declared)
+        experiment = Experiment.model_validate(_with_none(declared))
         check_declaration(experiment)
     except ValidationError as error:
         raise ExperimentError(f"{name}: {explain(error, Experiment)}") from None
     except ExperimentError as error:
         raise ExperimentError(f"{name}: {error}") from None
     return experiment
+
+
+def _with_none(declared: Any, inside: bool = False) -> Any:
+    """TOML has no null: in settings of methods the word "none" stands for it."""
+    if isinstance(declared, dict):
+        return {key: _with_none(value, inside or key == "settings") for key, value in declared.items()}
+    return None if inside and declared == "none" else declared
 
 
 __all__ = [

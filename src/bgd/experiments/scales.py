@@ -10,13 +10,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from bgd.experiments.types import Preset
+from bgd.optim import PAPER
 from bgd.runs.types import DataConfig, NetConfig, Setup, StreamConfig, TestConfig
 
 STAND_IN = "In the preset smoke the embedded digits (8x8, padded) stand in for MNIST: its numbers mean nothing."
 IMAGES_STAND_IN = "In the preset smoke a few embedded digits stand in for the images: its numbers mean nothing."
 HSU = "Hsu et al. (2018)"
 PADDED = DataConfig(name="mnist", pad=2, normalise="padded-mnist")
-BGD: dict[str, Any] = {"mc_samples": 10, "lr": 1.0, "nonfinite": "skip"}
+BGD: dict[str, Any] = {**PAPER, "lr": 1.0, "nonfinite": "skip"}
 """As the paper runs it; like its authors' code, a posterior that blows up goes on to the end, and is then reported."""
 FAST: dict[str, Any] = {"noise": "hash", "compile": None}
 TINY = DataConfig(name="digits", pad=2, normalise="own", train=400, test=200)

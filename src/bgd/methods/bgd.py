@@ -26,10 +26,10 @@ class BGD(Base):
         net: any module that maps (B, ...) to scores (B, outputs).
         outputs: which outputs the loss runs over.
         std_init: the std of every weight at the start: 0.017 to 0.06 in the paper's MNIST experiments.
-        mc_samples: K, sampled networks per step.
+        mc_samples: K, sampled networks per step; the paper takes 10.
         lr: the paper's eta.
         std_min: floor of the std.
-        std_max: ceiling of the std: None as in the paper, a number, or "init".
+        std_max: ceiling of the std: a number, "init", or None as in the paper.
         antithetic: draw networks in pairs (+eps, -eps).
         noise: "torch" or "hash", see :mod:`bgd.optim.noise`.
         implicit_iterations: how often to iterate the implicit equations; 1 is the paper's algorithm.
@@ -55,10 +55,10 @@ class BGD(Base):
         outputs: Outputs,
         *,
         std_init: float = 0.02,
-        mc_samples: int = 10,
+        mc_samples: int = 2,
         lr: float = 1.0,
         std_min: float | None = None,
-        std_max: float | Literal["init"] | None = None,
+        std_max: float | Literal["init"] | None = "init",
         antithetic: bool = False,
         noise: NoiseKind = "torch",
         implicit_iterations: int = 1,

@@ -27,7 +27,10 @@ labels trick."""
 LOST = 50
 """So many steps in a row, passed over for their gradients, are no longer a bad batch or two."""
 
-REMEDY = 'Pass std_max="init" to BGD (a cap at each weight\'s initial std), a smaller std_init, or more mc_samples.'
+REMEDY = (
+    'Pass a smaller std_init to BGD, more mc_samples, or, where it is off, std_max="init" (a cap at each weight\'s '
+    "initial std)."
+)
 
 
 class CollapseWarning(UserWarning):

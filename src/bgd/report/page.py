@@ -21,7 +21,7 @@ from bgd.report.style import css_colours, inline_svg
 SNIPPET = """\
 from bgd import BGD
 
-optimizer = BGD(model.parameters(), std_init=0.02, std_max="init")
+optimizer = BGD(model.parameters(), std_init=0.02)
 
 for x, y in stream:          # no task ids, no boundaries
     def closure():
