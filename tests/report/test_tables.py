@@ -155,6 +155,15 @@ def test_times_are_multiples_of_one_row(experiment):
         ["SGD", "90.00 ± 0.00", "–", "4", "1.0", "7.8", "1.0"],
     ]
     assert times(compare(runs, experiment)) is None
+    fading = {"scenario": "continuous task-agnostic", "stream": {"kind": "continuous", "iterations": 100}}
+    without_epochs = [
+        make_result("SGD", 0.9, 3, setup=setup | fading).model_copy(
+            update={"machine": Machine(train_seconds=3), "iterations": 100}
+        )
+    ]
+    table = times(compare(without_epochs, experiment.model_copy(update={"times_of": "SGD"})))
+    assert (table.title, table.headers[-2:]) == ("Time of a training step", ("ms a step", "x SGD"))
+    assert [cell.text for cell in table.rows[-1]][-2:] == ["30", "1.0"]
     assert [row[5].text for row in times(compare(runs[2:], timed)).rows] == ["83.8"]
 
 

@@ -91,6 +91,12 @@ class Entry:
         return sum(times) / len(times) if times else None
 
     @property
+    def step_seconds(self) -> float | None:
+        """Of training, for one iteration: the mean over the runs."""
+        times = [run.machine.train_seconds / run.iterations for run in self.runs if run.machine and run.iterations]
+        return sum(times) / len(times) if times else None
+
+    @property
     def warned(self) -> int:
         """How many runs warn of something, such as a posterior that has collapsed."""
         return sum(bool(run.warnings) for run in self.runs)

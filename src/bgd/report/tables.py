@@ -120,26 +120,31 @@ def each_task(comparison: Comparison, column: str) -> Table | None:
 
 
 def times(comparison: Comparison) -> Table | None:
-    """Seconds of training for an epoch, and how many times those of the row that the declaration names."""
+    """Time of training, and how many times that of the row that the declaration names.
+
+    Seconds for an epoch, as the paper has it; where a stream has no epochs, milliseconds for an iteration.
+    """
     base = comparison.experiment.times_of if comparison.experiment else None
-    if base is None or not any(entry.epoch_seconds for entry in comparison.entries.values()):
+    done = [entry for entry in comparison.entries.values() if entry.step_seconds]
+    if base is None or not done:
         return None
+    epochs = all(entry.epoch_seconds for entry in done)
     several = len(comparison.columns) > 1
     paper = any(e.reported and e.reported.seconds for e in comparison.entries.values())
     rows = []
     for column in comparison.columns:
         entries = {entry.row: entry for entry in comparison.column(column)}
-        unit = entries[base].epoch_seconds if base in entries else None
+        took = {row: e.epoch_seconds if epochs else 1e3 * (e.step_seconds or 0) for row, e in entries.items()}
         said = {row: e.reported.seconds for row, e in entries.items() if e.reported}
         for row, entry in entries.items():
             cells = [row] + [column] * several + [words.value(entry.ours)]
             cells += [words.value(entry.paper)] * paper
-            cells += _time(entry.epoch_seconds, unit)
+            cells += _time(took[row], took.get(base))
             cells += _time(said.get(row), said.get(base)) if paper else []
             rows.append(tuple(map(Cell, cells)))
     headers = ["method"] + ["setting"] * several + ["accuracy, %"] + ["paper's"] * paper
-    headers += ["s an epoch", f"x {base}"] + ["paper's s", f"paper's x {base}"] * paper
-    return Table("Time of a training epoch", tuple(headers), tuple(rows))
+    headers += ["s an epoch" if epochs else "ms a step", f"x {base}"] + ["paper's s", f"paper's x {base}"] * paper
+    return Table(f"Time of a training {'epoch' if epochs else 'step'}", tuple(headers), tuple(rows))
 
 
 def extras(comparison: Comparison) -> list[Table]:
