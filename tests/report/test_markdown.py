@@ -33,3 +33,11 @@ def test_folds_are_closed_and_pictures_have_words(text):
     for words, path in re.findall(r"!\[(.*?)\]\((.*?)\)", text):
         assert len(words) > 30
         assert path.startswith("figures/")
+
+
+def test_comparisons_of_one_title_are_found_by_their_preset(comparison):
+    section = Section(comparison, [])
+    text = markdown([section, section], "bgd report", {}, "Results")
+    for number in (1, 2):
+        assert f"(#continuous-permuted-digits-paper-{number}) | paper" in text
+        assert f"\n## Continuous permuted digits (paper), {number}\n" in text

@@ -35,20 +35,21 @@ def markdown(sections: Sequence[Section], command: str, pictures: Mapping[tuple[
     """
     parts = [f"# {markdown_text(title)}", RULE, _index(sections), f"Made by\n\n```\n{command}\n```"]
     for number, section in enumerate(sections):
-        parts += _section(section, {name: path for (n, name), path in pictures.items() if n == number})
+        own = {name: path for (n, name), path in pictures.items() if n == number}
+        parts += [f"## {markdown_text(_headings(sections)[number])}", *_section(section, own)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _index(sections: Sequence[Section]) -> str:
     lines = ["| comparison | preset | runs | agree with the paper | computing |", "|:--|:--|--:|--:|--:|"]
-    for section in sections:
+    for section, heading in zip(sections, _headings(sections), strict=True):
         c = section.comparison
         agree = sum(v is Verdict.AGREES for v in c.verdicts)
         total = len(c.runs) + len(c.unfinished)
         runs = str(total) if not c.unfinished else f"{len(c.runs)} of {total}"
         said = f"{agree} of {len(c.verdicts)}" if c.verdicts else words.NONE
         cells = (
-            f"[{markdown_text(c.title)}](#{_anchor(c.title)})",
+            f"[{markdown_text(heading)}](#{_anchor(heading)})",
             markdown_text(c.preset),
             runs,
             said,
@@ -58,6 +59,16 @@ def _index(sections: Sequence[Section]) -> str:
     return "\n".join(lines) if sections else ""
 
 
+def _headings(sections: Sequence[Section]) -> list[str]:
+    """A heading for each, no two alike: links find them by it."""
+    titles = [section.comparison.title for section in sections]
+    named = [
+        f"{title} ({section.comparison.preset})" if titles.count(title) > 1 else title
+        for title, section in zip(titles, sections, strict=True)
+    ]
+    return [f"{name}, {named[:i].count(name) + 1}" if named.count(name) > 1 else name for i, name in enumerate(named)]
+
+
 def _anchor(title: str) -> str:
     """As GitHub makes it from a heading."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
@@ -65,7 +76,7 @@ def _anchor(title: str) -> str:
 
 def _section(section: Section, pictures: Mapping[str, str]) -> list[str]:
     comparison, experiment = section.comparison, section.comparison.experiment
-    parts = [f"## {markdown_text(comparison.title)}"]
+    parts = []
     if experiment and experiment.shows:
         parts.append(markdown_text(experiment.shows))
     parts += [comparison.remarks, _provenance(comparison)]
