@@ -10,6 +10,7 @@ from small_runs import DATA, RUNS, small
 from bgd.methods import create
 from bgd.runs import Options, RunConfig, RunError, metrics, run
 from bgd.runs.build import build_learner, build_stream, check
+from bgd.runs.environment import describe
 from bgd.runs.evaluate import score, stds
 from bgd.scenarios import Batch, scenario, shared_heads
 
@@ -170,3 +171,8 @@ def test_padding_and_limits_reach_the_network():
     config = small("sgd", {"epochs": 1}, "domain", data=DATA | {"pad": 2})
     assert build_stream(config).tasks.shape == (1, 12, 12)
     assert len(build_stream(config).tasks[0].train) == 300
+
+
+def test_the_command_of_a_run_can_be_pasted(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["/usr/bin/bgd", "run", "mc-samples", "--methods", "K = 2, capped"])
+    assert describe(1).command == "bgd run mc-samples --methods 'K = 2, capped'"

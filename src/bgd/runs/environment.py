@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -68,7 +69,7 @@ def describe(threads: int) -> Machine:
         },
         platform=f"{platform.platform(terse=True)}, {platform.machine()}, {os.cpu_count()} cores",
         commit=commit(),
-        command=" ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        command=shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
     )
 
 
