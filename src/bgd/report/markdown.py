@@ -34,9 +34,9 @@ def markdown(sections: Sequence[Section], command: str, pictures: Mapping[tuple[
     # Results
     """
     parts = [f"# {markdown_text(title)}", RULE, _index(sections), f"Made by\n\n```\n{command}\n```"]
-    for number, section in enumerate(sections):
+    for number, heading in enumerate(_headings(sections)):
         own = {name: path for (n, name), path in pictures.items() if n == number}
-        parts += [f"## {markdown_text(_headings(sections)[number])}", *_section(section, own)]
+        parts += [f"## {markdown_text(heading)}", *_section(sections[number], own)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
