@@ -91,8 +91,8 @@ class BGD(Optimizer):
             own ``lr``, ``std_init``, ``std_min`` and ``std_max``.
         std_init: std before any data: a number, a tensor, one tensor per parameter, or a function from a parameter to
             a number or tensor. The one setting that wants care: the paper uses 0.01 to 0.06.
-        mc_samples: K, the number of sampled networks per step. Two are enough where the std is capped; the paper
-            takes ten (:data:`PAPER`).
+        mc_samples: K, the number of sampled networks per step. Two were as good as the paper's ten (:data:`PAPER`) on
+            its fading tasks, where the std is capped.
         lr: the paper's eta, which scales the step of the mean.
         std_min: floor of the std. Without it only the limits of the floating-point format apply.
         std_max: ceiling of the std: a number, ``"init"`` for each weight's initial std, which keeps training stable
