@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -35,7 +36,7 @@ needs_ray = pytest.mark.skipif(
 )
 
 OFTEN = Options(checkpoint_seconds=0.05)
-LENGTH = 2400  # iterations: some seconds, in which something can happen to the run
+LENGTH = 1000  # iterations: some seconds, in which something can happen to the run
 STREAM = {"kind": "continuous", "iterations": LENGTH, "batch_size": 16}
 LONG = {seed: small("bgd", STREAM, "continuous task-agnostic", BGD, seed=seed) for seed in (1, 2)}
 
@@ -154,7 +155,6 @@ def test_of_two_nodes_one_is_killed_and_its_run_goes_on_from_its_checkpoint(clus
         (job,) = at_risk()
         cluster.remove_node(killable, allow_graceful=False)
         kept[job.folder] = max(iterations_of(job), default=LENGTH)
-        reports[job.folder].clear()
 
     with as_soon_as(at_risk, kill):
         outcomes = list(OnRay(address=cluster.address)(jobs, lambda job, place: reports[job.folder].append(place)))
@@ -167,7 +167,9 @@ def test_of_two_nodes_one_is_killed_and_its_run_goes_on_from_its_checkpoint(clus
         assert sessions_of(job) == (2 if job.folder in kept else 1)
         if job.folder in kept:
             assert 20 <= kept[job.folder] < LENGTH
-            assert min(place.done for place in reports[job.folder]) >= 20
+            # what was said before the loss may arrive after it; but where the reports fall back, it is to a checkpoint
+            said = [place.done for place in reports[job.folder]]
+            assert all(later >= min(earlier, 20) for earlier, later in pairwise(said))
             assert {place.tasks for place in reports[job.folder]} == {3}
     assert same_as_here(*jobs)
     assert capfd.readouterr().out == ""
