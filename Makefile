@@ -21,7 +21,7 @@ types: setup
 	$(BIN)/mypy
 
 unit: setup
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile
 
 bench: setup
 	$(BIN)/pip install -q -c constraints.txt -e ".[dev,bench]"

@@ -65,8 +65,8 @@ EXPERIMENT = Experiment(
     },
     notes=(
         "The paper shows these results as figures, without numbers, and names no seeds: 2019 - 2021 are ours.",
-        "BGD with std_init 0.06 can collapse, in its first iterations or at a switch (the run then says so); the row with "
-        "its stds capped at their initial value is ours.",
+        "BGD with std_init 0.06 can collapse, in its first iterations or at a switch (the run then says so); the row "
+        "with its stds capped at their initial value is ours.",
         "SI: c = 0.05, the best of the paper's search; the other rows of SI are the rest of that search. Adam with "
         "learning rate 0.001 as Zenke et al.; VCL with Adam and 0.001 as Nguyen et al.; SGD with 0.01 is our choice.",
         STAND_IN,

@@ -101,7 +101,8 @@ def lines(
         _title(ax, title)
         ax.set_xlabel(xlabel)
         ax.set_ylabel(ylabel)
-        ax.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=whole_x))
+        long = any(curve.x.max(initial=0) >= 1000 for curve in curves.values())  # numbers, which need room
+        ax.xaxis.set_major_locator(MaxNLocator(nbins=5 if long else 7, integer=whole_x))
         ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}") if whole_x else ax.xaxis.get_major_formatter())
         ax.grid(visible=False, axis="x")
         _label_ends(ax, {label: (c.x[-1], c.mean[-1], look[label].colour) for label, c in curves.items()})
