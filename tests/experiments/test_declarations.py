@@ -47,6 +47,7 @@ def test_every_preset_can_run(name):
     ("name", "methods"),
     [
         ("labels-trick", ["bgd", "offline"]),
+        ("labels-trick-coefficients", ["ewc", "mas"]),
         ("split-mnist", ["bgd", "mas"]),
         ("permuted-mnist", ["bgd", "ewc"]),
         ("continuous-permuted-mnist", ["BGD, std capped", "online-ewc"]),

@@ -167,7 +167,7 @@ def test_images_too_small_are_refused_at_once(net, inputs):
         net(inputs, 10)
 
 
-@pytest.mark.parametrize("inputs", [(32, 32), (3, 0, 32), (1024,)])
+@pytest.mark.parametrize("inputs", [(), (32, 32), (3, 0, 32), (-1, 32, 32), (1024,)])
 def test_what_is_no_image_is_refused(inputs):
     with pytest.raises(ValueError, match="takes images"):
         LeNet(inputs, 10)

@@ -72,15 +72,27 @@ class ConvNet(nn.Module):
 
     def _size_of_features(self) -> int:
         """Of one image, by a pass without numbers."""
-        name = type(self).__name__
-        if len(self.inputs) != 3 or min(self.inputs) < 1:
-            raise ValueError(f"a {name} takes images (channels, height, width), got inputs={self.inputs}")
+        channels_of(self.inputs)
         try:
             return math.prod(self.features(torch.empty(2, *self.inputs, device="meta")).shape[1:])
         except RuntimeError as error:
             raise ValueError(
-                f"images of shape {self.inputs} are too small for a {name}: pad them, or use another net"
+                f"images of shape {self.inputs} are too small for a {type(self).__name__}: pad them, or use another net"
             ) from error
+
+
+def channels_of(inputs: Sequence[int]) -> int:
+    """Of an image's shape.
+
+    >>> channels_of((3, 32, 32))
+    3
+    >>> channels_of(())
+    Traceback (most recent call last):
+    ValueError: a convolutional network takes images (channels, height, width), got inputs=()
+    """
+    if len(inputs) != 3 or min(inputs) < 1:
+        raise ValueError(f"a convolutional network takes images (channels, height, width), got inputs={tuple(inputs)}")
+    return inputs[0]
 
 
 def conv(channels: int, filters: int, kernel: int, padding: int = 0, *, bias: bool = True) -> nn.Conv2d:

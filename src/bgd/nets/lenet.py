@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from bgd.nets.convnet import ConvNet, conv
+from bgd.nets.convnet import ConvNet, channels_of, conv
 
 
 class LeNet(ConvNet):
@@ -36,7 +36,7 @@ class LeNet(ConvNet):
         seed: int | torch.Generator = 0,
     ) -> None:
         features = [
-            *(conv(inputs[0], 20, 5, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+            *(conv(channels_of(inputs), 20, 5, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
             *(conv(20, 50, 5, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
         ]
         super().__init__(inputs, outputs, features, widths=(500,), init=init, seed=seed)

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from bgd.nets.convnet import ConvNet, conv
+from bgd.nets.convnet import ConvNet, channels_of, conv
 
 Plan = Sequence[int | Literal["M"]]
 """Filters of each convolution, and "M" for a max-pooling."""
@@ -46,7 +46,7 @@ class VGG(ConvNet):
         init: str = "he",
         seed: int | torch.Generator = 0,
     ) -> None:
-        super().__init__(inputs, outputs, _layers(inputs[0], plan, batch_norm), init=init, seed=seed)
+        super().__init__(inputs, outputs, _layers(channels_of(inputs), plan, batch_norm), init=init, seed=seed)
 
 
 def _layers(channels: int, plan: Plan, batch_norm: bool) -> Iterator[nn.Module]:

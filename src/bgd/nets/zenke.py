@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from bgd.nets.convnet import ConvNet, conv
+from bgd.nets.convnet import ConvNet, channels_of, conv
 
 
 class ZenkeNet(ConvNet):
@@ -37,7 +37,7 @@ class ZenkeNet(ConvNet):
         seed: int | torch.Generator = 0,
     ) -> None:
         features = [
-            *(conv(inputs[0], 32, 3, padding=1), nn.ReLU(), conv(32, 32, 3), nn.ReLU()),
+            *(conv(channels_of(inputs), 32, 3, padding=1), nn.ReLU(), conv(32, 32, 3), nn.ReLU()),
             *(nn.MaxPool2d(2), nn.Dropout(dropout[0])),
             *(conv(32, 64, 3, padding=1), nn.ReLU(), conv(64, 64, 3), nn.ReLU()),
             *(nn.MaxPool2d(2), nn.Dropout(dropout[0])),

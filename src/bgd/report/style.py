@@ -81,7 +81,14 @@ def looks(labels: Sequence[str]) -> dict[str, Look]:
         if known and known not in chosen.values():
             chosen[label] = known
     drawn = {(hue, dash) for hue, dash, _ in chosen.values()}
-    spare = (look for look in _SPARE if look[:2] not in drawn)
+    taken = {hue for hue, _ in drawn}  # a known method's hue comes last among those of a dash
+    dashes = list(dict.fromkeys(dash for _, dash, _ in _SPARE))
+    spare = iter(
+        sorted(
+            (look for look in _SPARE if look[:2] not in drawn),
+            key=lambda look: (dashes.index(look[1]), look[0] in taken),
+        )
+    )
     for label in labels:
         if label not in chosen:
             chosen[label] = next(spare, ("grey", "-", "."))
