@@ -35,6 +35,7 @@ EXPERIMENT = Experiment(
         for lr in (0.01, 0.0001)
     },
     seeds=(2019,),
+    figures=("accuracy-by-task",),
     presets={
         "smoke": smoke(tasks=tasks(2).tasks, stream=StreamConfig(batch_size=32, iterations=20)),
         "quick": Preset(

@@ -61,6 +61,7 @@ def lines(
     xlabel: str,
     ylabel: str = "accuracy, %",
     whole_x: bool = False,
+    log_x: bool = False,
     among: Sequence[str] | None = None,
 ) -> Figure:
     """Curves with a band of one spread and each label beside the end of its line.
@@ -71,12 +72,13 @@ def lines(
         xlabel: of the x axis.
         ylabel: of the y axis.
         whole_x: x counts something (tasks, epochs): ticks at whole numbers only.
+        log_x: x spans orders of magnitude.
         among: all labels of a report, so that each has the same look in every figure.
 
     >>> lines({"BGD": series([1, 2], [[90, 80]])}, title="t", xlabel="tasks").get_suptitle()
     't'
     """
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+    from matplotlib.ticker import MaxNLocator, NullLocator, StrMethodFormatter
 
     with style():
         ax = _axes(WIDTH, 3.2)
@@ -101,9 +103,14 @@ def lines(
         _title(ax, title)
         ax.set_xlabel(xlabel)
         ax.set_ylabel(ylabel)
-        long = any(curve.x.max(initial=0) >= 1000 for curve in curves.values())  # numbers, which need room
-        ax.xaxis.set_major_locator(MaxNLocator(nbins=5 if long else 7, integer=whole_x))
-        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}") if whole_x else ax.xaxis.get_major_formatter())
+        if log_x:
+            ax.set_xscale("log")
+            ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            ax.xaxis.set_minor_locator(NullLocator())
+        else:
+            long = any(curve.x.max(initial=0) >= 1000 for curve in curves.values())  # numbers, which need room
+            ax.xaxis.set_major_locator(MaxNLocator(nbins=5 if long else 7, integer=whole_x))
+            ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}") if whole_x else ax.xaxis.get_major_formatter())
         ax.grid(visible=False, axis="x")
         _label_ends(ax, {label: (c.x[-1], c.mean[-1], look[label].colour) for label, c in curves.items()})
         return _finished(ax)

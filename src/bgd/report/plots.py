@@ -59,9 +59,9 @@ def plots(comparison: Comparison) -> list[Plot]:
 
 def _results(comparison: Comparison) -> Iterator[Plot]:
     """Ours beside the paper's, for each column; and against the columns, where these are numbers."""
-    numbers = [re.fullmatch(r"(\D*)(\d+)(\D*)", column) for column in comparison.columns]
+    numbers = [re.fullmatch(r"(\D*)(\d+(?:\.\d+)?)(\D*)", column) for column in comparison.columns]
     if len(numbers) > 1 and all(numbers) and len({(m[1], m[3]) for m in numbers if m}) == 1:
-        yield from _against_columns(comparison, [int(m[2]) for m in numbers if m])
+        yield from _against_columns(comparison, [float(m[2]) for m in numbers if m])
     for column in comparison.columns:
         entries = [e for e in comparison.column(column) if e.ours or e.paper]
         paper = any(e.paper for e in entries)
@@ -81,25 +81,27 @@ def _results(comparison: Comparison) -> Iterator[Plot]:
         )
 
 
-def _against_columns(comparison: Comparison, x: list[int]) -> Iterator[Plot]:
+def _against_columns(comparison: Comparison, x: list[float]) -> Iterator[Plot]:
     curves: dict[str, figures.Series] = {}
     for row in comparison.rows:
         entries = [comparison.entries.get((row, column)) for column in comparison.columns]
-        known = [(at, e.ours) for at, e in zip(x, entries, strict=True) if e and e.ours]
+        ordered = sorted(zip(x, entries, strict=True), key=lambda pair: pair[0])
+        known = [(at, e.ours) for at, e in ordered if e and e.ours]
         if known:
             curves[_short(row)] = figures.Series(
                 np.array([at for at, _ in known], dtype=np.float64),
                 np.array([ours.mean for _, ours in known]),
                 np.array([ours.spread or 0.0 for _, ours in known]),
             )
-    what = re.sub(r"\d+", "", comparison.columns[0]).strip(" =") or "setting"
+    what = re.sub(r"[\d.]+", "", comparison.columns[0]).strip(" =") or "setting"
+    far, whole = max(x) >= 100 * min(x) > 0, all(at.is_integer() for at in x)
     title = "Average accuracy over all tasks"
     yield Plot(
         "by-setting",
         title,
         f"Average accuracy over all tasks at the end against {what}; bands are one standard deviation over seeds.",
         _ends(curves),
-        figures.lines(curves, among=_labels(comparison), title=title, xlabel=what, whole_x=True),
+        figures.lines(curves, among=_labels(comparison), title=title, xlabel=what, whole_x=whole, log_x=far),
     )
 
 
