@@ -36,6 +36,7 @@ EXPERIMENT = Experiment(
         "BGD": Row(method="bgd", settings=BGD | {"std_init": 0.06}),
         CAPPED: Row(method="bgd", settings=BGD | {"std_init": 0.06, "std_max": "init"}),
         "VCL": Row(method="vcl", settings={"lr": 0.001}, setup=TOLD),
+        "VCL, local": Row(method="vcl", settings={"lr": 0.001, "sampling": "local"}, setup=TOLD),
         "SI": Row(method="si", settings=SI | {"coefficient": 0.05}, setup=TOLD),
         "SGD": Row(method="sgd", settings={"lr": 0.01}, only=(SHORT,)),
         **{
@@ -69,6 +70,8 @@ EXPERIMENT = Experiment(
         "with its stds capped at their initial value is ours.",
         "SI: c = 0.05, the best of the paper's search; the other rows of SI are the rest of that search. Adam with "
         "learning rate 0.001 as Zenke et al.; VCL with Adam and 0.001 as Nguyen et al.; SGD with 0.01 is our choice.",
+        "VCL draws one network for a batch, or one for each image (the row local; the same objective with less noise "
+        "in its gradient); Nguyen et al. draw ten.",
         STAND_IN,
     ),
 )

@@ -78,7 +78,7 @@ def lines(
     >>> lines({"BGD": series([1, 2], [[90, 80]])}, title="t", xlabel="tasks").get_suptitle()
     't'
     """
-    from matplotlib.ticker import MaxNLocator, NullLocator, StrMethodFormatter
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
     with style():
         ax = _axes(WIDTH, 3.2)
@@ -106,6 +106,7 @@ def lines(
         if log_x:
             ax.set_xscale("log")
             ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            ax.xaxis.set_major_locator(LogLocator(numticks=4))
             ax.xaxis.set_minor_locator(NullLocator())
         else:
             long = any(curve.x.max(initial=0) >= 1000 for curve in curves.values())  # numbers, which need room
