@@ -137,6 +137,8 @@ def test_columns_that_count_become_an_axis():
     assert ax.get_xlabel() == "tasks"
     assert sorted(ax.lines[0].get_xdata().tolist()) == [5, 10]
     assert ax.get_xscale() == "linear"
+    one_each = compare(make_result(row, 0.9, column=f"{t} tasks") for row, t in (("BGD", 5), ("SGD", 10)))
+    assert "by-setting" not in [plot.name for plot in plots(one_each)]
 
 
 def test_a_search_over_orders_of_magnitude_is_drawn_in_order_on_a_logarithmic_axis():

@@ -87,12 +87,14 @@ def _against_columns(comparison: Comparison, x: list[float]) -> Iterator[Plot]:
         entries = [comparison.entries.get((row, column)) for column in comparison.columns]
         ordered = sorted(zip(x, entries, strict=True), key=lambda pair: pair[0])
         known = [(at, e.ours) for at, e in ordered if e and e.ours]
-        if known:
+        if len(known) > 1:
             curves[_short(row)] = figures.Series(
                 np.array([at for at, _ in known], dtype=np.float64),
                 np.array([ours.mean for _, ours in known]),
                 np.array([ours.spread or 0.0 for _, ours in known]),
             )
+    if not curves:
+        return
     what = re.sub(r"[\d.]+", "", comparison.columns[0]).strip(" =") or "setting"
     far, whole = max(x) >= 100 * min(x) > 0, all(at.is_integer() for at in x)
     title = "Average accuracy over all tasks"
