@@ -143,7 +143,9 @@ def test_columns_that_count_become_an_axis():
 
 def test_a_search_over_orders_of_magnitude_is_drawn_in_order_on_a_logarithmic_axis():
     columns = {f"coefficient {c:g}": c for c in (10, 0.1, 0.0001)}
-    made = compare(make_result("MAS", 0.5 + c / 100, column=name) for name, c in columns.items())
+    made = compare(
+        make_result(row, 0.5 + c / 100, column=name) for row in ("MAS", "EWC") for name, c in columns.items()
+    )
     ax = plots(made)[0].figure.axes[0]
     assert (ax.get_xlabel(), ax.get_xscale()) == ("coefficient", "log")
     assert ax.lines[0].get_xdata().tolist() == [0.0001, 0.1, 10]

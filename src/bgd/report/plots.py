@@ -93,7 +93,7 @@ def _against_columns(comparison: Comparison, x: list[float]) -> Iterator[Plot]:
                 np.array([ours.mean for _, ours in known]),
                 np.array([ours.spread or 0.0 for _, ours in known]),
             )
-    if not curves:
+    if len(curves) < 2:  # nothing to compare
         return
     what = re.sub(r"[\d.]+", "", comparison.columns[0]).strip(" =") or "setting"
     far, whole = max(x) >= 100 * min(x) > 0, all(at.is_integer() for at in x)
