@@ -144,7 +144,7 @@ def test_of_two_nodes_one_is_killed_and_its_run_goes_on_from_its_checkpoint(clus
     cluster.wait_for_nodes()
     raylet = killable.all_processes["raylet"][0].process.pid
     jobs = jobs_in(tmp_path, LONG.values(), OFTEN)
-    kept, reports = {}, {job.folder: [] for job in jobs}
+    kept, heard, reports = {}, {}, {job.folder: [] for job in jobs}
 
     def at_risk():
         """The run that takes place on the second node, once there is something to go on from."""
@@ -155,6 +155,7 @@ def test_of_two_nodes_one_is_killed_and_its_run_goes_on_from_its_checkpoint(clus
         (job,) = at_risk()
         cluster.remove_node(killable, allow_graceful=False)
         kept[job.folder] = max(iterations_of(job), default=LENGTH)
+        heard[job.folder] = len(reports[job.folder])
 
     with as_soon_as(at_risk, kill):
         outcomes = list(OnRay(address=cluster.address)(jobs, lambda job, place: reports[job.folder].append(place)))
@@ -170,6 +171,7 @@ def test_of_two_nodes_one_is_killed_and_its_run_goes_on_from_its_checkpoint(clus
             # what was said before the loss may arrive after it; but where the reports fall back, it is to a checkpoint
             said = [place.done for place in reports[job.folder]]
             assert all(later >= min(earlier, 20) for earlier, later in pairwise(said))
+            assert max(said[heard[job.folder] :]) >= 20
             assert {place.tasks for place in reports[job.folder]} == {3}
     assert same_as_here(*jobs)
     assert capfd.readouterr().out == ""
