@@ -14,7 +14,7 @@ from bgd.report.comparison import compare
 from bgd.report.figures import _apart
 from bgd.report.plots import plots
 from bgd.report.statistics import Summary
-from bgd.runs.types import Fit
+from bgd.runs.types import Fit, RunResult
 
 
 def test_lines_have_title_labels_bands_and_ends():
@@ -132,19 +132,26 @@ def test_the_declaration_chooses(results, experiment):
 
 
 def test_columns_that_count_become_an_axis():
-    made = compare(make_result(row, 0.9 - t / 100, column=f"{t} tasks") for row in ("BGD", "SGD") for t in (5, 10))
+    def run(row: str, tasks: int, named: int | None = None) -> RunResult:
+        return make_result(row, 0.9 - tasks / 100, column=f"{named or tasks} tasks", setup={"tasks": {"count": tasks}})
+
+    made = compare(run(row, tasks) for row in ("BGD", "SGD") for tasks in (5, 10))
     ax = plots(made)[0].figure.axes[0]
     assert ax.get_xlabel() == "tasks"
     assert sorted(ax.lines[0].get_xdata().tolist()) == [5, 10]
     assert ax.get_xscale() == "linear"
-    one_each = compare(make_result(row, 0.9, column=f"{t} tasks") for row, t in (("BGD", 5), ("SGD", 10)))
+    one_each = compare(run(row, tasks) for row, tasks in (("BGD", 5), ("SGD", 10)))
     assert "by-setting" not in [plot.name for plot in plots(one_each)]
+    shortened = compare(run(row, 5, named) for row in ("BGD", "SGD") for named in (5, 300))
+    assert "by-setting" not in [plot.name for plot in plots(shortened)], "300 is a name here, and no setting"
 
 
 def test_a_search_over_orders_of_magnitude_is_drawn_in_order_on_a_logarithmic_axis():
     columns = {f"coefficient {c:g}": c for c in (10, 0.1, 0.0001)}
     made = compare(
-        make_result(row, 0.5 + c / 100, column=name) for row in ("MAS", "EWC") for name, c in columns.items()
+        make_result(row, 0.5 + c / 100, column=name, settings={"coefficient": c})
+        for row in ("MAS", "EWC")
+        for name, c in columns.items()
     )
     ax = plots(made)[0].figure.axes[0]
     assert (ax.get_xlabel(), ax.get_xscale()) == ("coefficient", "log")

@@ -22,21 +22,29 @@ class ReportError(BGDError):
     """
 
 
-def load(folders: Iterable[str | Path]) -> list[Comparison]:
-    """The comparisons in or below the folders, built-in experiments first, in the order of ``bgd list``.
+def paths(folders: str | Path | Iterable[str | Path]) -> list[Path]:
+    """One folder, or several, as paths.
+
+    >>> [path.name for path in paths("results")], [path.name for path in paths(["results", Path("more")])]
+    (['results'], ['results', 'more'])
+    """
+    return [Path(folder) for folder in ([folders] if isinstance(folders, str | Path) else folders)]
+
+
+def load(folders: str | Path | Iterable[str | Path]) -> list[Comparison]:
+    """The comparisons in or below a folder or several, built-in experiments first, in the order of ``bgd list``.
 
     A folder may hold one comparison (as ``bgd run`` makes it), many, or single runs without a declaration.
 
     Raises:
         ReportError: where there are no runs.
 
-    >>> load(["no-such-folder"])
+    >>> load("no-such-folder")
     Traceback (most recent call last):
     bgd.report.load.ReportError: no-such-folder: no such folder: name the folder of a comparison, see bgd run
     """
     found: dict[Path, Comparison] = {}
-    for given in folders:
-        folder = Path(given)
+    for folder in paths(folders):
         if not folder.is_dir():
             raise ReportError(f"{folder}: no such folder: name the folder of a comparison, see bgd run")
         declared = sorted(path.parent for path in folder.rglob(FILE))

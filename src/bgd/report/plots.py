@@ -86,7 +86,7 @@ def _against_columns(comparison: Comparison, x: list[float]) -> Iterator[Plot]:
     for row in comparison.rows:
         entries = [comparison.entries.get((row, column)) for column in comparison.columns]
         ordered = sorted(zip(x, entries, strict=True), key=lambda pair: pair[0])
-        known = [(at, e.ours) for at, e in ordered if e and e.ours]
+        known = [(at, e.ours) for at, e in ordered if e and e.ours and all(_sets(run.config, at) for run in e.runs)]
         if len(known) > 1:
             curves[_short(row)] = figures.Series(
                 np.array([at for at, _ in known], dtype=np.float64),
@@ -105,6 +105,11 @@ def _against_columns(comparison: Comparison, x: list[float]) -> Iterator[Plot]:
         _ends(curves),
         figures.lines(curves, among=_labels(comparison), title=title, xlabel=what, whole_x=whole, log_x=far),
     )
+
+
+def _sets(config: RunConfig, number: float) -> bool:
+    """Whether some setting of the run is the number its column is named after: none may be in a shortened one."""
+    return number in map(float, re.findall(r"\d+(?:\.\d+)?(?:e[-+]\d+)?", f"{config.settings} {config.setup}"))
 
 
 def _by_task(comparison: Comparison) -> Iterator[Plot]:

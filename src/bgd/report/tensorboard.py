@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bgd.experiments.comparison import run_folders
-from bgd.report.load import ReportError
+from bgd.report.load import ReportError, paths
 
 
-def write_events(folders: Iterable[str | Path], out: str | Path) -> int:
+def write_events(folders: str | Path | Iterable[str | Path], out: str | Path) -> int:
     """Turn every run's ``metrics.jsonl`` into event files below ``out``; returns how many runs there were.
 
     Finished or not, a run has a folder of its own name there: its training loss, the test accuracy of each task and
@@ -26,7 +26,7 @@ def write_events(folders: Iterable[str | Path], out: str | Path) -> int:
             'TensorBoard files need the package tensorboard: pip install "bgd[tensorboard]", or pip install tensorboard'
         ) from None
 
-    runs = sorted({run for folder in folders for run in run_folders(Path(folder))})
+    runs = sorted({run for folder in paths(folders) for run in run_folders(folder)})
     runs = [run for run in runs if (run / "metrics.jsonl").is_file()]
     if not runs:
         raise ReportError("no runs with metrics in these folders: name the folder of a comparison, see bgd run")
