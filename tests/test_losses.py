@@ -123,3 +123,16 @@ def test_runs_compiled_in_one_graph() -> None:
 def test_mask_of_labels() -> None:
     assert labels_present(torch.tensor([0, 2]), 4).tolist() == [True, False, True, False]
     assert labels_present(torch.zeros(0, dtype=torch.int64), 2).tolist() == [False, False]
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_an_ignored_label_is_absent_even_where_it_is_an_output(smoothing: float) -> None:
+    logits = torch.randn(4, 5, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    loss = labels_trick(logits, torch.tensor([0, 1, 3, 1]), ignore_index=0, label_smoothing=smoothing)
+    expected = F.cross_entropy(logits[1:, [1, 3]], torch.tensor([0, 1, 0]), label_smoothing=smoothing)
+    torch.testing.assert_close(loss, expected)
+    loss.backward()
+    assert logits.grad is not None
+    assert not logits.grad[:, [0, 2, 4]].any()
+    nothing = labels_trick(logits, torch.zeros(4).long(), ignore_index=0, label_smoothing=smoothing, reduction="sum")
+    assert nothing == 0

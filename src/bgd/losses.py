@@ -11,6 +11,9 @@ from torch import Tensor
 
 Criterion = Callable[..., Tensor]
 
+IGNORED = -100
+"""The label that torch's losses pass over by default."""
+
 
 def labels_present(labels: Tensor, outputs: int) -> Tensor:
     """Which of the ``outputs`` heads have a label in the batch, as a mask.
@@ -22,7 +25,12 @@ def labels_present(labels: Tensor, outputs: int) -> Tensor:
 
 
 def labels_trick(
-    logits: Tensor, labels: Tensor, criterion: Criterion = F.cross_entropy, *, ignore_index: int = -100, **settings: Any
+    logits: Tensor,
+    labels: Tensor,
+    criterion: Criterion = F.cross_entropy,
+    *,
+    ignore_index: int = IGNORED,
+    **settings: Any,
 ) -> Tensor:
     """A loss over the heads of the labels in the batch, instead of over all heads.
 
@@ -59,13 +67,17 @@ def labels_trick(
         return logits.sum() * 0.0
     outputs = logits.shape[1]
     _check_range(labels, outputs, ignore_index)
-    if criterion is F.cross_entropy:
+    if criterion is F.cross_entropy:  # the ignored label may be one of the outputs, which must not count as present
+        labels = torch.where(labels == ignore_index, IGNORED, labels)
+        ignore_index = IGNORED
         settings = {**settings, "ignore_index": ignore_index}
     if criterion is F.cross_entropy and not settings.get("label_smoothing"):
         present = labels_present(labels, outputs)
         absent = ~present & present.any()  # where every label is ignored, there is nothing to mask against
         return criterion(logits.masked_fill(absent, -torch.inf), labels, **settings)
     heads = torch.unique(labels[labels != ignore_index])
+    if not len(heads):  # all labels are ignored
+        return criterion(logits, labels, **settings)
     if settings.get("weight") is not None:
         settings = {**settings, "weight": settings["weight"][heads]}
     renumbered = torch.where(labels == ignore_index, labels, torch.searchsorted(heads, labels))

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from bgd.cli import main
+from bgd.cli.resume import threads_of
 
 SMALL = ["--methods", "sgd,adam", "--column", "split, class", "--jobs", "1"]
 
@@ -116,6 +117,16 @@ def test_a_failed_run_is_reported_at_the_end_and_tried_again(bgd, tmp_path):
     code, _, err = bgd("resume", "--jobs", "1")
     assert code == 1
     assert "1 of 1 run failed" in err
+
+
+def test_a_resumed_run_keeps_its_number_of_threads(bgd, tmp_path):
+    assert bgd("run", "digits", "-p", "smoke", *SMALL, "--threads", "2")[0] == 0
+    for run in (tmp_path / "runs" / "digits-smoke").glob("*/"):
+        (run / "result.json").unlink()  # as if it had been interrupted
+    assert bgd("resume")[0] == 0
+    again = [json.loads(file.read_text()) for file in tmp_path.rglob("environment.json")]
+    assert [machine["threads"] for machine in again] == [2, 2]
+    assert threads_of(tmp_path / "runs" / "digits-smoke" / "has-not-begun") == 2
 
 
 def test_an_unwritable_folder(bgd, tmp_path):

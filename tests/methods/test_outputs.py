@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from bgd.methods import create
+from bgd.methods import MethodError, create
+from bgd.methods.likelihoods import Gaussian
 from bgd.methods.outputs import Outputs
+from bgd.scenarios import scenario, shared_heads
 from bgd.scenarios.heads import Heads
 
 HEADS = Heads(6, ((0, 1), (2, 3), (4, 5)))
@@ -78,3 +80,31 @@ def test_a_net_of_another_width_is_named(scenarios, make_net):
     learner = create("sgd", make_net(5), HEADS, scenarios["task"])
     with pytest.raises(ValueError, match=r"shape \(1, 5\), but the heads have 6 outputs"):
         learner.observe(torch.zeros(1, 5), torch.tensor([2]), 1)
+
+
+def test_a_regression_refuses_targets_that_would_merely_broadcast():
+    outputs = Outputs(Heads(1, ((0,),)), likelihood=Gaussian())
+    scores, y = torch.zeros(5, 1), torch.ones(5)
+    with pytest.raises(
+        MethodError, match=r"targets of shape \(5,\) for scores of shape \(5, 1\): hand over y\[:, None\]"
+    ):
+        outputs.loss(scores, y)
+    with pytest.raises(MethodError, match="one for each output"):
+        outputs.likelihood.score_gradients(scores, torch.ones(5, 2), "true")
+    assert outputs.loss(scores, y[:, None]) == 0.5
+
+
+@pytest.mark.parametrize("method", ["bgd", "vcl", "bbb"])
+def test_draws_of_a_regression_are_averaged_as_numbers(method):
+    settings = {} if method == "bgd" else {"train_size": 10}
+    net = torch.nn.Linear(3, 2)
+    learner = create(
+        method, net, shared_heads(1, 2), scenario("domain"), likelihood=Gaussian(), test_samples=7, **settings
+    )
+    x = torch.randn(4, 3)
+    torch.testing.assert_close(learner.predict(x), learner.predict_samples(x, 7).mean(0))
+
+
+def test_lwf_refuses_a_regression():
+    with pytest.raises(MethodError, match="probabilities of labels"):
+        create("lwf", torch.nn.Linear(3, 1), shared_heads(1, 1), scenario("domain"), likelihood=Gaussian())

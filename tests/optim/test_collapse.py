@@ -170,3 +170,18 @@ def test_that_every_batch_is_passed_over_is_said(bad_in_a_row: int, warns: bool)
         for _ in range(30):  # not in a row with those before
             optimizer.step(closure)
     assert [w.filename for w in caught if "none had a finite gradient" in str(w.message)] == [__file__] * warns
+
+
+def test_rows_of_an_embedding_that_no_batch_uses_are_not_dead() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(5_000, 4), nn.Flatten(), nn.Linear(4, 2))
+    optimizer = BGD(model.parameters(), std_init=0.01)
+
+    def closure() -> torch.Tensor:
+        words = torch.randint(5_000, (8, 1))
+        loss = F.cross_entropy(model(words), words[:, 0] % 2, reduction="sum")
+        loss.backward()
+        return loss
+
+    for _ in range(50):
+        optimizer.step(closure)  # a warning would be an error here

@@ -103,3 +103,14 @@ def test_a_copied_optimizer_finds_its_own_models_layers() -> None:
     twin_optimizer.step(closure_of(twin, x))
     assert int(twin[1].num_batches_tracked) == 2
     assert int(model[1].num_batches_tracked) == 1
+
+
+def test_a_model_that_changes_its_type_still_moves_once_a_step() -> None:
+    model, x = make()
+    optimizer = BGD(model.parameters(), std_init=1e-6, mc_samples=10)
+    optimizer.step(closure_of(model, x))
+    model.double()  # its buffers are other tensors from now on
+    before = model[1].running_mean.clone()
+    optimizer.step(closure_of(model, x.double()))
+    batch = model[0](x.double()).mean(0)  # the posterior has hardly moved
+    torch.testing.assert_close(model[1].running_mean, 0.9 * before + 0.1 * batch, rtol=1e-3, atol=1e-4)

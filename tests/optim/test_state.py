@@ -3,6 +3,7 @@
 import copy
 import io
 import pickle
+import warnings
 from typing import Any
 
 import pytest
@@ -196,6 +197,20 @@ def test_loading_restores_the_weights_too(problem: Problem) -> None:
     assert all(map(torch.equal, problem.weights(), weights))
 
 
+def test_frozen_weights_that_were_set_later_come_back_as_they_were(problem: Problem) -> None:
+    optimizer = BGD(problem.model.parameters())
+    problem.model[0].requires_grad_(False)
+    problem.model[0].weight.fill_(7.0)  # such as weights from a file, loaded after the optimizer was made
+    run(problem, optimizer, 1)
+    saved, weights = round_trip(optimizer.state_dict()), problem.weights()
+    other = Problem()
+    other.model[0].requires_grad_(False)
+    resumed = BGD(other.model.parameters())
+    other.model.load_state_dict(problem.model.state_dict())
+    resumed.load_state_dict(saved)
+    assert all(map(torch.equal, other.weights(), weights))
+
+
 def test_loaded_state_shares_no_memory_with_the_dict(problem: Problem) -> None:
     optimizer = BGD(problem.model.parameters(), seed=3)
     saved = copy.deepcopy(optimizer.state_dict())
@@ -279,6 +294,24 @@ def test_learning_rate_schedulers_work(problem: Problem) -> None:
     optimizer.param_groups[0]["lr"] = 0.0
     run(problem, optimizer, 1)
     assert all(map(torch.equal, problem.weights(), frozen))
+
+
+def test_a_scheduler_accepts_batched_steps(problem: Problem) -> None:
+    optimizer = BGD(problem.model.parameters())
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.1)
+    step = optimizer.batched(
+        problem.model, lambda net, x, y: nn.functional.cross_entropy(net(x), y, reduction="sum"), compile=False
+    )
+    step(problem.x, problem.y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # torch warns of a scheduler that is ahead of its optimizer
+        scheduler.step()
+
+
+def test_an_empty_group_is_a_group(problem: Problem) -> None:
+    optimizer = BGD([{"params": problem.model.parameters()}, {"params": []}])
+    run(problem, optimizer, 1)
+    assert [len(group["params"]) for group in optimizer.param_groups] == [4, 0]
 
 
 def test_step_hooks_run(problem: Problem) -> None:

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from small_runs import DATA, RUNS, small
+from small_runs import DATA, DRIFTING, RUNS, small
 
 from bgd.methods import create
 from bgd.runs import Options, RunConfig, RunError, metrics, run
@@ -134,6 +134,9 @@ def test_a_collapsed_posterior_is_part_of_the_result(tmp_path):
         ({"settings": {"std_init": -1.0}}, "std_init"),
         ({"settings": {"lr": "fast"}}, "fast"),
         ({"settings": {"test_samples": 4}}, "test.inference"),
+        ({"method": "ewc", "settings": {"fisher_over": "batches"}}, "choose one of sample, batch"),
+        ({"method": "online-ewc", "settings": {"fisher_over": "batch", "fisher_label": "exact"}}, "per sample"),
+        ({"method": "mas", "settings": {"importance_over": "Sample"}}, "choose one of sample, batch"),
         ({"setup": {"scenario": "continuous task-agnostic"}}, "needs a stream of kind continuous or drifting"),
         ({"setup": {"scenario": "tasks"}}, "choose one of task, domain"),
         ({"method": "ewc", "setup": {"scenario": "discrete task-agnostic"}}, "needs BOUNDARIES"),
@@ -176,3 +179,17 @@ def test_padding_and_limits_reach_the_network():
 def test_the_command_of_a_run_can_be_pasted(monkeypatch):
     monkeypatch.setattr("sys.argv", ["/usr/bin/bgd", "run", "mc-samples", "--methods", "K = 2, capped"])
     assert describe(1).command == "bgd run mc-samples --methods 'K = 2, capped'"
+
+
+def test_offline_on_a_drift_sees_all_moments_at_once():
+    drift, joint = (build_stream(small(m, DRIFTING, "continuous task-agnostic")) for m in ("sgd", "offline"))
+    assert joint.tasks.names == drift.tasks.names
+    one_epoch = range(-(-300 * DRIFTING["moments"] // DRIFTING["batch_size"]))  # 40 batches of 16 are less than one
+    assert len(joint) == len(one_epoch)
+    shown = torch.cat([joint.batch(i).x for i in one_epoch]).flatten(1)
+    everything = torch.cat([b.x for t in range(3) for b in drift.train_batches(t, 100)]).flatten(1)
+    torch.testing.assert_close(shown.sum(1).sort().values, everything.sum(1).sort().values)
+
+
+def test_a_drift_has_neighbouring_pixels():
+    check(small("sgd", DRIFTING | {"augment": {"crop": 1}}, "continuous task-agnostic"))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from bgd.cli.execute import How, In, Jobs, Json, Keep, Quiet, RayAddress, Threads, Where, execute
+from bgd.cli.execute import How, In, Jobs, Json, Keep, Quiet, RayAddress, Where, execute
 from bgd.experiments.comparison import FILE, run_folders
 from bgd.runs.environment import results_folder
 from bgd.runs.executors import Job
-from bgd.runs.folder import finished, read_config
+from bgd.runs.folder import finished, read_config, read_machine
 from bgd.runs.types import RunError
 
 
@@ -26,7 +27,12 @@ def resume(
         ),
     ] = None,
     jobs: Jobs = 0,
-    threads: Threads = 1,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Threads of torch in each run; by default as many as it began with.", show_default=False
+        ),
+    ] = None,
     executor: In = Where.AUTO,
     ray_address: RayAddress = None,
     keep: Keep = False,
@@ -37,16 +43,27 @@ def resume(
 
     A run that was interrupted and resumed ends with the same result, bit for bit, as one that never was.
     """
-    how = How(jobs, threads, executor, keep, quiet, as_json, ray_address)
     chosen = [folder.expanduser() for folder in folders] if folders else [latest(results_folder())]
     paths = [path for folder in chosen for path in sorted(run_folders(folder))]
     if not paths:
         raise RunError(f"no run in {', '.join(map(str, chosen))}: start one with bgd run, or name its folder")
-    todo = [Job(read_config(path), path, how.options()) for path in paths if not finished(path)]
+    waiting = {path: threads or threads_of(path) for path in paths if not finished(path)}
+    how = How(jobs, max(waiting.values(), default=1), executor, keep, quiet, as_json, ray_address)
+    todo = [Job(read_config(path), path, replace(how.options(), threads=number)) for path, number in waiting.items()]
     if not todo and not quiet and not as_json:
         Console(stderr=True).print("nothing to resume: every run is finished", style="dim")
     comparisons = {path.parent for path in paths if (path.parent / FILE).exists()}
     execute(todo, how, sorted(comparisons))
+
+
+def threads_of(run: Path) -> int:
+    """With how many threads a run began; one that has not begun goes with the others of its comparison.
+
+    >>> threads_of(Path("no-such-run"))
+    1
+    """
+    began = (read_machine(path) for path in (run, *sorted(run.parent.glob("*/"))))
+    return next((machine.threads for machine in began if machine), 1)
 
 
 def latest(root: Path) -> Path:

@@ -12,7 +12,6 @@ from torch.func import functional_call
 from bgd.methods.base import Base
 from bgd.methods.importance import evaluating
 from bgd.methods.outputs import Outputs, check_outputs, masked
-from bgd.methods.variational import mean_log_softmax
 from bgd.optim.bgd import BGD as BGDOptimizer
 from bgd.optim.noise import NoiseKind
 
@@ -126,7 +125,7 @@ class BGD(Base):
 
     @torch.no_grad()
     def predict(self, x: Tensor, task: int | Tensor | None = None) -> Tensor:
-        """The scores of the mean network, or the log of the mean probability over ``test_samples`` draws."""
+        """The scores of the mean network, or what ``test_samples`` draws say together (:meth:`Outputs.average`)."""
         if not self.test_samples:
             return super().predict(x, task)
-        return mean_log_softmax(self.predict_samples(x, self.test_samples, task))
+        return self.outputs.average(self.predict_samples(x, self.test_samples, task))

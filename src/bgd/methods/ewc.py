@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import nn
 
 from bgd.methods.base import generator_for
-from bgd.methods.importance import ImportanceOver, fisher
+from bgd.methods.importance import ImportanceOver, check_over, fisher
 from bgd.methods.likelihoods import Label, check_label
 from bgd.methods.outputs import Outputs
 from bgd.methods.penalised import Penalised
@@ -56,6 +56,7 @@ class EWC(Penalised):
     ) -> None:
         super().__init__(net, outputs, optimizer=optimizer, lr=lr, coefficient=coefficient)
         check_label(fisher_label)
+        check_over(fisher_over, fisher_label)
         self.fisher_label, self.fisher_over = fisher_label, fisher_over
         self.generator = generator_for(net, seed)
 

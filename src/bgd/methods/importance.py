@@ -38,6 +38,19 @@ taken. The second depends on the batch size; Hsu et al. used it for MAS, and for
 CHUNK_NUMBERS = 2**22  # per-sample gradients held at once: more of them do not fit the caches of a CPU
 
 
+def check_over(over: str, label: str | None = None) -> None:
+    """Refuse a way to take gradients together that does not exist, or does not go with the label.
+
+    >>> check_over("batches")
+    Traceback (most recent call last):
+    bgd.methods.types.MethodError: over='batches': choose one of sample, batch
+    """
+    if over not in get_args(ImportanceOver):
+        raise MethodError(f"over={over!r}: choose one of {', '.join(get_args(ImportanceOver))}")
+    if over == "batch" and label == "exact":
+        raise MethodError("label='exact' is an expectation per sample: use over='sample', or another label")
+
+
 def fisher(
     net: nn.Module,
     outputs: Outputs,
@@ -67,8 +80,7 @@ def fisher(
     tensor([[1.],
             [1.]])
     """
-    if over == "batch" and label == "exact":
-        raise MethodError("label='exact' is an expectation per sample: use over='sample', or another label")
+    check_over(over, label)
 
     def vectors(scores: Tensor, batch: Batch) -> Tensor:
         scores = masked(scores, outputs.consolidation_mask(batch.task))
@@ -90,6 +102,7 @@ def sensitivity(net: nn.Module, outputs: Outputs, batches: Iterable[Batch], over
     >>> sensitivity(net, outputs, data)["weight"]      # |2 w| x^2
     tensor([[24.]])
     """
+    check_over(over)
 
     def vectors(scores: Tensor, batch: Batch) -> Tensor:
         mask = outputs.consolidation_mask(batch.task)
@@ -235,8 +248,6 @@ def _average(
     power: int,
     over: ImportanceOver,
 ) -> Weights:
-    if over not in get_args(ImportanceOver):
-        raise MethodError(f"over={over!r}: choose one of {', '.join(get_args(ImportanceOver))}")
     total: Weights = {}
     count = 0
     with evaluating(net):

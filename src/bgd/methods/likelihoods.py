@@ -84,6 +84,7 @@ class Gaussian:
 
     def loss(self, scores: Tensor, y: Tensor) -> Tensor:
         """(y - f)^2 / (2 std^2), summed over outputs."""
+        _check_targets(scores, y)
         return (y - scores).square().flatten(1).sum(dim=1) / (2 * self.std**2)
 
     def score_gradients(
@@ -101,4 +102,14 @@ class Gaussian:
         if label == "sampled":
             noise = torch.randn(scores.shape, generator=generator, dtype=scores.dtype, device=scores.device)
             return noise[None] / self.std
+        _check_targets(scores, y)
         return (scores - y)[None] / self.std**2
+
+
+def _check_targets(scores: Tensor, y: Tensor) -> None:
+    """Shapes that merely broadcast would compare each sample with the targets of all others."""
+    if y.shape != scores.shape:
+        way_out = (
+            ": hand over y[:, None]" if (*y.shape, 1) == scores.shape else ": a regression needs one for each output"
+        )
+        raise MethodError(f"targets of shape {tuple(y.shape)} for scores of shape {tuple(scores.shape)}{way_out}")

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from bgd.methods.base import Base, optimizer_for
 from bgd.methods.importance import evaluating
+from bgd.methods.likelihoods import Categorical
 from bgd.methods.outputs import Outputs, masked
 from bgd.methods.penalty import Weights
 from bgd.methods.types import MethodError
@@ -59,6 +60,8 @@ class LwF(Base):
         distil_over: Literal["old", "seen"] = "old",
     ) -> None:
         super().__init__(net, outputs, optimizer_for(net.parameters(), optimizer, lr))
+        if not isinstance(outputs.likelihood, Categorical):
+            raise MethodError(f"LwF distils probabilities of labels, and {outputs.likelihood!r} has none: use another")
         if not temperature > 0:
             raise MethodError(f"temperature={temperature}: must be above 0")
         if not coefficient >= 0:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from torch import nn
 
-from bgd.methods.importance import ImportanceOver, sensitivity
+from bgd.methods.importance import ImportanceOver, check_over, sensitivity
 from bgd.methods.outputs import Outputs
 from bgd.methods.penalised import Penalised
 from bgd.methods.penalty import Weights
@@ -59,6 +59,7 @@ class MAS(Penalised):
             consolidate_every=consolidate_every,
             proximal=proximal,
         )
+        check_over(importance_over)
         self.importance_over = importance_over
 
     def importance(self, batches: Iterable[Batch]) -> Weights:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import nn
 
 from bgd.methods.base import generator_for
-from bgd.methods.importance import ImportanceOver, fisher
+from bgd.methods.importance import ImportanceOver, check_over, fisher
 from bgd.methods.likelihoods import Label, check_label
 from bgd.methods.outputs import Outputs
 from bgd.methods.penalised import Penalised
@@ -67,6 +67,7 @@ class OnlineEWC(Penalised):
             proximal=proximal,
         )
         check_label(fisher_label)
+        check_over(fisher_over, fisher_label)
         self.decay, self.fisher_label, self.fisher_over = decay, fisher_label, fisher_over
         self.generator = generator_for(net, seed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, get_args
 
 import torch
@@ -105,6 +106,16 @@ class Outputs:
     def restrict(self, scores: Tensor, task: int | Tensor | None = None) -> Tensor:
         """Scores for prediction: where a task is given, the outputs outside its head are -inf."""
         return scores if task is None else masked(scores, self._head(task))
+
+    def average(self, scores: Tensor) -> Tensor:
+        """One prediction from draws (draws, B, outputs): the log of their mean probability, or a regression's mean.
+
+        >>> Outputs(Heads(2, ((0, 1),))).average(torch.zeros(3, 1, 2)).exp()
+        tensor([[0.5000, 0.5000]])
+        """
+        if not isinstance(self.likelihood, Categorical):
+            return scores.mean(dim=0)
+        return torch.logsumexp(scores.log_softmax(dim=-1), dim=0) - math.log(len(scores))
 
     def groups(self, among: Tensor) -> list[Tensor]:
         """The outputs marked in ``among``, cut into those that compete in one softmax."""

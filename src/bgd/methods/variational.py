@@ -164,10 +164,10 @@ class Sampled(Base):
 
     @torch.no_grad()
     def predict(self, x: Tensor, task: int | Tensor | None = None) -> Tensor:
-        """The scores of the mean network, or the log of the mean probability over ``test_samples`` draws."""
+        """The scores of the mean network, or what ``test_samples`` draws say together (:meth:`Outputs.average`)."""
         if not self.test_samples:
             return super().predict(x, task)
-        return mean_log_softmax(self.predict_samples(x, self.test_samples, task))
+        return self.outputs.average(self.predict_samples(x, self.test_samples, task))
 
     def std(self) -> Weights:
         """The std of each weight."""
@@ -248,15 +248,6 @@ class Variational(Sampled):
     def before_step(self, batch: Batch) -> None:  # noqa: ARG002
         """Add the gradient of the KL term."""
         self.posterior.add_kl_gradient(self.kl_weight())
-
-
-def mean_log_softmax(scores: Tensor) -> Tensor:
-    """The log of the mean probability over draws, from scores (draws, B, outputs).
-
-    >>> mean_log_softmax(torch.zeros(3, 1, 2)).exp()
-    tensor([[0.5000, 0.5000]])
-    """
-    return torch.logsumexp(scores.log_softmax(dim=-1), dim=0) - torch.tensor(float(len(scores))).log()
 
 
 def check_train_size(

@@ -177,6 +177,7 @@ class BGD(Optimizer):
         self._inside_sampled = False
         self._watch = CollapseWatch()
         self._running_statistics: RunningStatistics | None = None
+        self._embeddings: set[Tensor] = set()
         # Noise and sums are written into the same memory at every step: fresh memory costs more than the writing.
         self._buffers: dict[tuple[int, ...], Tensor] = {}
         self._sums: list[list[Tensor]] = []
@@ -187,6 +188,8 @@ class BGD(Optimizer):
             models = find_models(p for group in self.param_groups for p in group["params"])
             self._check_models(models)
             self._running_statistics = RunningStatistics(models)
+            tables = (m for model in models for m in model.modules() if isinstance(m, nn.Embedding | nn.EmbeddingBag))
+            self._embeddings = {table.weight for table in tables}
         return self._running_statistics
 
     # --- the posterior
@@ -206,6 +209,8 @@ class BGD(Optimizer):
             for p in self.param_groups.pop()["params"]:
                 self.state.pop(p, None)
             raise
+        if not stds:
+            return
         scale = float(torch.stack([s.double().mean() for s in stds]).mean())
         if not isinstance(group["std_init"], int | float):
             if group["std_max"] == "init":
@@ -261,7 +266,7 @@ class BGD(Optimizer):
             return eps if signs[0] > 0 else [e.neg_() for e in eps]
         return [e[rows] * e.new_tensor(signs).view(-1, *[1] * (e.dim() - 1)) for e in eps]
 
-    def _noise(self, params: list[Tensor], keys: Sequence[int]) -> list[Tensor]:
+    def _noise(self, params: list[Tensor], keys: Sequence[int], keep: bool = True) -> list[Tensor]:
         eps: dict[Tensor, Tensor] = {}
         buckets: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
         for p in params:
@@ -271,7 +276,9 @@ class BGD(Optimizer):
             shape = (len(keys), sum(sizes) if self.noise == "torch" else 0)
             buffer = self._buffers.get((number, *shape))
             if buffer is None or buffer.device != device or buffer.dtype != dtype:
-                buffer = self._buffers[number, *shape] = torch.empty(shape, dtype=dtype, device=device)
+                buffer = torch.empty(shape, dtype=dtype, device=device)
+                if keep:
+                    self._buffers[number, *shape] = buffer
             own_keys = [noises.fold(key, number) for key in keys] if number else keys
             flat = noises.normal(self.noise, own_keys, sum(sizes), buffer)
             for p, part in zip(members, torch.split(flat, sizes, dim=1), strict=True):
@@ -320,6 +327,7 @@ class BGD(Optimizer):
         self, sample_all: Callable[[], None], batch_size: int | None, compiled: bool = False
     ) -> Tensor | None:
         """One step around ``sample_all``, which fills the pending sums: estimate, update, end."""
+        self._opt_called = True  # what a scheduler of torch asks for; a batched step does not go through ``step``
         prior: _Prior | None = None
         if self.implicit_iterations > 1:
             active = self._active()
@@ -427,9 +435,10 @@ class BGD(Optimizer):
         """Turn the pending sums into E[g] and E[g eps] of the summed loss; False where the step is to be skipped."""
         pending = self._pending
         assert pending is not None
+        factor = self._reduce(pending, batch_size)  # from here on the count is that of all ranks
         if self.antithetic and pending.count % 2:
             raise RuntimeError(f"antithetic noise comes in pairs, got {pending.count} samples")
-        pending.scale = self._reduce(pending, batch_size) / pending.count
+        pending.scale = factor / pending.count
         sums = pending.e_g + pending.e_g_eps
         if bool(torch.stack([s.sum().cpu().double() for s in sums]).mul(pending.scale).isfinite().all()):
             return True
@@ -510,7 +519,9 @@ class BGD(Optimizer):
     def _health(self, pending: _Pending) -> Health:
         scale = {p: group["std_init"] for group in self.param_groups for p in group["params"]}
         stds = [self.state[p]["std"] for p in pending.params]
-        return examine(stds, [scale[p] for p in pending.params], pending.e_g)
+        # An embedding's gradient is 0 in all rows that the batch does not use: that says nothing.
+        gradients = [None if p in self._embeddings else g for p, g in zip(pending.params, pending.e_g, strict=True)]
+        return examine(stds, [scale[p] for p in pending.params], gradients)
 
     @torch.no_grad()
     def _restore(self, prior: _Prior | None) -> None:
@@ -599,7 +610,7 @@ class BGD(Optimizer):
 
     def _posterior_noise(self, params: list[Tensor], count: int) -> list[Tensor]:
         first, self.draws = self.draws, self.draws + count
-        return self._noise(params, [self._key(_SAMPLED, first + i) for i in range(count)])
+        return self._noise(params, [self._key(_SAMPLED, first + i) for i in range(count)], keep=False)
 
     def batched(
         self,
@@ -630,8 +641,7 @@ class BGD(Optimizer):
         Plain tensors, numbers and strings: ``torch.load(..., weights_only=True)`` reads it.
         """
         self._check_at_rest("state_dict()")
-        active = self._active()
-        self._adopt_mean(active)
+        self._adopt_mean([p for group in self.param_groups for p in group["params"]])  # frozen ones may have been set
         return {**super().state_dict(), "bgd": self._position()}
 
     @torch.no_grad()

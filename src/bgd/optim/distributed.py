@@ -23,7 +23,7 @@ class DistributedBGD(BGD):
     wrapper does: E[g eps] would shrink by the number of ranks. So give the closure the bare model. With
     ``split="samples"`` the wrapper is an error; with ``split="batch"`` and parts of equal size it only costs time.
 
-    Rank 0's weights and seed are taken by all. With ``reduction="mean"`` each rank passes its own ``batch_size``.
+    Rank 0's weights, stds and seed are taken by all. With ``reduction="mean"`` each rank passes its own ``batch_size``.
     A normalisation layer's running statistics stay those of the rank, as with ``DistributedDataParallel``.
 
     Args:
@@ -61,11 +61,13 @@ class DistributedBGD(BGD):
     def _take_from_first_rank(self) -> None:
         first = dist.get_global_rank(self.process_group, 0) if self.process_group is not None else 0
         params = [p for group in self.param_groups for p in group["params"]]
-        position: list[Any] = [self._position()]
-        dist.broadcast_object_list(position, first, self.process_group)
-        self._place(position[0])
+        told: list[Any] = [self._position(), *(group["std_init"] for group in self.param_groups)]
+        dist.broadcast_object_list(told, first, self.process_group)
+        self._place(told[0])
+        for group, std_init in zip(self.param_groups, told[1:], strict=True):
+            group["std_init"] = std_init
         for p in params:
-            for tensor in (p, self.state[p]["mean"], self.state[p]["std"]):
+            for tensor in (p, *self.state[p].values()):
                 dist.broadcast(tensor, first, self.process_group)
 
     def _own_samples(self) -> range:

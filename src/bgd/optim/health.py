@@ -9,6 +9,7 @@ batches without a finite gradient are to be passed over, that all of them are.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -76,20 +77,24 @@ class Health(NamedTuple):
 
 
 @torch.no_grad()
-def examine(stds: list[Tensor], initial: list[float], e_g: list[Tensor]) -> Health:
+def examine(stds: list[Tensor], initial: list[float], e_g: Sequence[Tensor | None]) -> Health:
     """Measure a posterior: the largest growth of a std, and the fractions of vanished stds and dead weights.
+
+    Where None stands for a gradient, its weights are not asked whether they are dead.
 
     >>> examine([torch.tensor([1.0, 2.0])], [1.0], [torch.tensor([0.0, 3.0])])
     Health(largest=2.0, vanished=0.0, dead=0.5)
     """
-    largest, vanished, dead, size = 0.0, 0, 0, 0
+    largest, vanished, size, dead, asked = 0.0, 0, 0, 0, 0
     for std, scale, g in zip(stds, initial, e_g, strict=True):
         if std.numel():
             largest = max(largest, float(std.amax()) / scale)
             vanished += int(torch.count_nonzero(std < VANISHED * scale))
-            dead += g.numel() - int(torch.count_nonzero(g))
             size += std.numel()
-    return Health(largest, vanished / max(size, 1), dead / max(size, 1))
+            if g is not None:
+                dead += g.numel() - int(torch.count_nonzero(g))
+                asked += g.numel()
+    return Health(largest, vanished / max(size, 1), dead / max(asked, 1))
 
 
 class CollapseWatch:

@@ -48,10 +48,10 @@ class RunningStatistics:
     """Averages the statistics of the given models' normalisation layers over the samples of a step."""
 
     def __init__(self, models: Iterable[nn.Module]) -> None:
-        layers = [m for model in models for m in model.modules() if isinstance(m, _NormBase) and m.track_running_stats]
-        # One buffer may be reached through several modules: a dict keeps each once.
-        buffers = {b: None for layer in layers for b in layer.buffers(recurse=False)}
-        self._buffers: list[Tensor] = list(buffers)
+        self._layers = [
+            m for model in models for m in model.modules() if isinstance(m, _NormBase) and m.track_running_stats
+        ]
+        self._buffers: list[Tensor] = []
         self._before: list[Tensor] = []
         self._total: list[Tensor] = []
         self._samples = 0
@@ -62,6 +62,9 @@ class RunningStatistics:
         if self._before:
             self._restore()
         else:
+            # Anew for each step: a model that moves to another device or type gets other buffers. One buffer may be
+            # reached through several modules: a dict keeps each once.
+            self._buffers = list({b: None for layer in self._layers for b in layer.buffers(recurse=False)})
             self._before = [b.clone() for b in self._buffers]
 
     @torch.no_grad()

@@ -154,23 +154,27 @@ def build_stream(config: RunConfig) -> Stream:
     setup, options = config.setup, config.setup.stream
     rules = scenario(setup.scenario)
     augment = build_augment(options.augment)
+    joint = find(config.method).joint
     if options.kind == "drifting":
         world = rotating(
             build_data(setup.data), options.start, options.end, normalise=NORMALISATIONS[setup.data.normalise]
         )
-        return Drifting(
-            world,
-            rules,
-            iterations=options.iterations,
-            moments=options.moments,
-            batch_size=options.batch_size,
-            seed=config.seed,
-            augment=augment,
-        )
-    tasks = build_tasks(setup, config.seed)
-    if find(config.method).joint:
+        if not joint:
+            return Drifting(
+                world,
+                rules,
+                iterations=options.iterations,
+                moments=options.moments,
+                batch_size=options.batch_size,
+                seed=config.seed,
+                augment=augment,
+            )
+        tasks = world.moments(options.moments)
+    else:
+        tasks = build_tasks(setup, config.seed)
+    if joint:
         epochs = options.epochs
-        if options.kind == "continuous":  # as much data as the stream would have shown
+        if options.kind != "discrete":  # as much data as the stream would have shown
             shown, size = options.iterations * options.batch_size, sum(len(task.train) for task in tasks)
             epochs = max(1, round(shown / size))
         return Joint(tasks, rules, epochs=epochs, batch_size=options.batch_size, seed=config.seed, augment=augment)
@@ -287,7 +291,7 @@ def _check_stream(setup: Setup, rules: Scenario) -> None:
         raise RunError(f"data.mix lists {sets} data sets, but tasks.cut is {cut!r}: set it to 'mix', or give data.name")
     if kind == "drifting" and sets:
         raise RunError("a drifting stream takes one data set: give data.name, and leave data.mix empty")
-    if cut == "permute" and setup.tasks.count > 1 and build_augment(setup.stream.augment):
+    if cut == "permute" and kind != "drifting" and setup.tasks.count > 1 and build_augment(setup.stream.augment):
         raise RunError("permuted pixels have no neighbours: leave out stream.augment, or cut the tasks otherwise")
     if cut == "rotate" and kind != "drifting" and not setup.tasks.degrees:
         raise RunError("tasks.degrees is empty: give an angle for each rotated task")

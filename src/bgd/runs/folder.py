@@ -255,9 +255,16 @@ def read_result(path: Path) -> RunResult:
     if path.is_file():
         return _read(path, RunResult)
     result = _read(path / "result.json", RunResult)
-    if result.machine is None and (path / "environment.json").exists():
-        return result.model_copy(update={"machine": _read(path / "environment.json", Machine)})
-    return result
+    return result if result.machine else result.model_copy(update={"machine": read_machine(path)})
+
+
+def read_machine(path: Path) -> Machine | None:
+    """Where and how a run takes place; None before it has begun.
+
+    >>> read_machine(Path("no-such-run")) is None
+    True
+    """
+    return _read(path / "environment.json", Machine) if (path / "environment.json").exists() else None
 
 
 def finished(path: Path) -> bool:
