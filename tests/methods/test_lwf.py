@@ -31,8 +31,10 @@ def test_equal_networks_have_no_distillation_gradient(ended):
     assert all(p.grad.abs().max() < 1e-7 for p in learner.net.parameters())
 
 
-def test_the_distance_is_the_sum_over_old_heads(ended):
+@pytest.mark.parametrize("balance", [False, True])
+def test_the_distance_is_the_sum_over_old_heads_or_their_mean(ended, balance):
     learner, x, where = ended
+    learner.balance = balance
     learner.net.eval()
     teacher = learner.net(x).detach()
     with torch.no_grad():
@@ -44,6 +46,7 @@ def test_the_distance_is_the_sum_over_old_heads(ended):
     for h in groups:
         p, q = (s[:, h].div(3.0).softmax(1) for s in (teacher, student))
         expected += 9.0 * (p * (p / q).log()).sum(1).mean()
+    expected = expected / len(groups) if balance else expected
     assert learner.distillation(x, student).item() == pytest.approx(expected.item(), rel=1e-4)
     assert expected.item() > 1e-3
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bgd.experiments.continuous_permuted_mnist import ITERATIONS, SETUP, tasks
+from bgd.experiments.continuous_permuted_mnist import EVERY_NOTE, ITERATIONS, SETUP, tasks
 from bgd.experiments.plan import merged
 from bgd.experiments.scales import STAND_IN, paper, smoke
 from bgd.experiments.types import Cell, Experiment, Preset, Row
@@ -49,8 +49,8 @@ EXPERIMENT = Experiment(
         "paper": paper("five tasks, 9,380 iterations each, one seed", bgd=()),
     },
     notes=(
-        "Combinations whose penalty grows beyond what the optimizer can follow end with an error that says so: in the "
-        "search that is an answer.",
+        EVERY_NOTE,
+        "With Adam the proximal step takes Adam's learning rate as it is, without Adam's scaling of each weight.",
         STAND_IN,
     ),
 )

@@ -71,7 +71,11 @@ EXPERIMENT = Experiment(
         "SI: c = 0.05, the best of the paper's search; the other rows of SI are the rest of that search. Adam with "
         "learning rate 0.001 as Zenke et al.; VCL with Adam and 0.001 as Nguyen et al.; SGD with 0.01 is our choice.",
         "VCL draws one network for a batch, or one for each image (the row local; the same objective with less noise "
-        "in its gradient); Nguyen et al. draw ten.",
+        "in its gradient); Nguyen et al. draw ten, begin from a maximum-likelihood network of the first task, and make "
+        "a new optimizer for each. Here the means begin as those of all methods, Adam goes on, and the KL runs over "
+        "the weights that have had a gradient.",
+        "SI's search has the column of 20 epochs; for which of the two the paper made it is not said.",
+        "Permutations are the same for all seeds (their own seed is 2019).",
         STAND_IN,
     ),
 )

@@ -30,7 +30,7 @@ COEFFICIENTS: dict[str, dict[str, dict[str, float]]] = {
 }
 LWF_NOTE = (
     "LwF: Hsu et al. published no code for it, and their numbers equal those of van de Ven & Tolias (2018): it runs as "
-    "these do (temperature 2, the new task weighs 1 / t in the t-th)."
+    "these do (temperature 2, the new task weighs 1 / t in the t-th, old heads count by their mean)."
 )
 METHODS = {"L2": "l2", "EWC": "ewc", "Online EWC": "online-ewc", "SI": "si", "MAS": "mas"}
 
@@ -99,8 +99,10 @@ def bgd(std_init: dict[str, float], test: TestConfig, loss_over_all: tuple[str, 
     )
 
 
-def reported(table: str, columns: tuple[str, ...]) -> dict[str, dict[str, Reported]]:
+def reported(table: str, columns: tuple[str, ...], own: str | None = None) -> dict[str, dict[str, Reported]]:
     """The paper's table, a line for each row: the label, then mean and spread for each column.
+
+    The paper takes all but BGD from Hsu et al., except for the column ``own``.
 
     >>> reported("Adam  93.46 2.01", ("task",))["Adam"]["task"].spread
     2.01
@@ -109,9 +111,8 @@ def reported(table: str, columns: tuple[str, ...]) -> dict[str, dict[str, Report
     for line in table.strip().splitlines():
         words = line.split()
         label, numbers = " ".join(words[: -2 * len(columns)]), [float(w) for w in words[-2 * len(columns) :]]
-        source = "" if label == "BGD" else HSU
         rows[label] = {
-            column: Reported(mean=mean, spread=spread, runs=10, source=source)
+            column: Reported(mean=mean, spread=spread, runs=10, source="" if label == "BGD" or column == own else HSU)
             for column, mean, spread in zip(columns, numbers[::2], numbers[1::2], strict=True)
         }
     return rows

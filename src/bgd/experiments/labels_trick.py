@@ -42,6 +42,7 @@ EXPERIMENT = Experiment(
             BGD         19.64 0.03  46.34 2.36
             """,
             (WITHOUT, WITH),
+            own=WITH,
         ),
         "Offline": {WITHOUT: Reported(mean=97.53, spread=0.30, runs=10, source="Hsu et al. (2018)")},
     },

@@ -82,6 +82,7 @@ EXPERIMENT = Experiment(
         "The paper takes SI and the Laplace approximations from Ritter et al., who tuned their strength. Ours are not "
         "tuned, with Adam and 0.001: SI with c = 0.1, Laplace with lambda = 1, which is Bayes' rule.",
         "PTL, AL and OL: per-task, approximate and online Laplace. AL keeps 1,000 images of each old task.",
+        "The hidden layer of 500 has a ReLU, as in LeNet; the authors' code goes on without one.",
         "notMNIST is its small part of 10,000 letters, cut into 8,000 and 2,000.",
         IMAGES_STAND_IN,
     ),

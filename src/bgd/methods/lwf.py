@@ -34,7 +34,8 @@ class LwF(Base):
         coefficient: weight of the old outputs; 1 as Li & Hoiem (Hsu et al. published none).
         temperature: T; 2 as Li & Hoiem.
         optimizer: "sgd", "adam" or "adagrad".
-        balance: in the t-th task, weigh the batch's loss by 1 / t and the distillation by 1 - 1 / t.
+        balance: in the t-th task, weigh the batch's loss by 1 / t and the distillation by 1 - 1 / t, in which old heads
+            count by their mean instead of their sum.
         distil_over: with one h, the outputs of the network's softmax: those of "old" labels, or of all labels "seen",
             where the teacher gives the new ones no probability. ``balance=True, distil_over="seen"`` is the LwF of
             van de Ven & Tolias (2018).
@@ -84,18 +85,19 @@ class LwF(Base):
         return new * loss + old * self.coefficient * self.distillation(x, scores)
 
     def distillation(self, x: Tensor, scores: Tensor) -> Tensor:
-        """T^2 sum_h KL(teacher_h || net_h) at temperature T."""
+        """T^2 sum_h KL(teacher_h || net_h) at temperature T; the mean over h where the parts are balanced."""
         with torch.no_grad(), evaluating(self.net):
             targets: Tensor = functional_call(self.net, self.teacher, (x,))
         total = scores.new_zeros(())
-        for group in self.outputs.groups(self.old):
+        groups = self.outputs.groups(self.old)
+        for group in groups:
             log_p = (targets[:, group] / self.temperature).log_softmax(1)
             log_q = (scores[:, group] / self.temperature).log_softmax(1)
             if self.distil_over == "seen" and self.outputs.over != "task":
                 everything = masked(scores, self.outputs.seen) / self.temperature
                 log_q = everything.log_softmax(1)[:, group]
             total = total + F.kl_div(log_q, log_p, reduction="batchmean", log_target=True)
-        return total * self.temperature**2
+        return total * self.temperature**2 / (max(len(groups), 1) if self.balance else 1)
 
     def end_task(self, batches: Iterable[Batch] = ()) -> None:
         """The network of this moment becomes the teacher of all labels met so far."""
