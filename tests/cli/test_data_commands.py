@@ -84,6 +84,12 @@ def test_fetch_names_what_to_put_where_and_fetches_the_rest(run, tmp_path):
     assert [row["from"] for row in json.loads(out)] == [None, "embedded"]
 
 
+def test_fetch_of_a_folder_says_where_it_is(run, tmp_path):
+    for which in ("train", "test"):
+        np.savez(tmp_path / f"{which}.npz", images=np.zeros((4, 8, 8), np.uint8), labels=[0, 1, 0, 1])
+    assert run("data", "fetch", tmp_path)[:2] == (0, f"{tmp_path}: here, checked ({tmp_path})\n")
+
+
 def test_fetch_without_names_and_with_a_wrong_one(run):
     assert "name a data set, or --all" in run("data", "fetch")[2]
     assert run("data", "fetch", "cifar1O")[2] == "bgd: no data set 'cifar1O': did you mean 'cifar10'?\n"

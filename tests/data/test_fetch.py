@@ -204,7 +204,7 @@ def test_damaged_cache_is_said_and_fetched_again(serve, monkeypatch, cache, caps
     assert [path for path, _ in server.requests[4:]] == ["/tiny/t10k-images-idx3-ubyte.gz"]
 
 
-def test_damaged_cache_without_a_source_is_named_and_removed(monkeypatch, cache, capsys):
+def test_damaged_cache_without_a_source_is_named_and_set_aside(monkeypatch, cache, capsys):
     (cache / "tiny").mkdir(parents=True)
     for name, data in CONTENTS.items():
         (cache / "tiny" / name).write_bytes(data)
@@ -216,8 +216,9 @@ def test_damaged_cache_without_a_source_is_named_and_removed(monkeypatch, cache,
     monkeypatch.delenv("BGD_OFFLINE")
     with pytest.raises(DataError, match=f"{damaged} is damaged"):
         obtain(TINY)
-    assert f"{damaged} is damaged: removed" in capsys.readouterr().err
-    assert left(cache) == sorted(set(CONTENTS) - {damaged.name})
+    assert f"set aside as {damaged.name}.damaged" in capsys.readouterr().err
+    assert damaged.with_name(f"{damaged.name}.damaged").exists()
+    assert left(cache) == sorted(set(CONTENTS) - {damaged.name} | {f"{damaged.name}.damaged"})
 
 
 def test_offline_asks_no_server(serve, monkeypatch, cache):

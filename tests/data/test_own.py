@@ -58,6 +58,11 @@ def test_by_name_in_the_users_folder_and_by_path(tmp_path, monkeypatch):
         bgd.data.load("mime")
     with pytest.raises(DataError, match=r"no data set 'zzz': there are digits, mnist"):
         bgd.data.load("zzz")
+    monkeypatch.delenv("BGD_DATA")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=r"for the folder of that name write \./mine"):
+        bgd.data.load("mine")
+    assert bgd.data.load("./mine").name == "mine"
     with pytest.raises(DataError, match=r"is not a folder"):
         bgd.data.load(tmp_path / "none")
 
@@ -79,6 +84,7 @@ def test_by_name_in_the_users_folder_and_by_path(tmp_path, monkeypatch):
         ({"images": IMAGES.astype(str), "labels": LABELS}, "images must be numbers"),
         ({"images": IMAGES, "labels": LABELS, "classes": ["a", "b"]}, "labels run from 0 to 2, but there are 2"),
         ({"images": np.array([object()] * 6), "labels": LABELS}, "not a readable .npz file of plain arrays"),
+        ({"images": np.zeros((6, 8, 8, 4), np.uint8), "labels": LABELS}, "look like RGBA"),
     ],
 )
 def test_wrong_arrays_are_named(tmp_path, arrays, said):
@@ -92,6 +98,16 @@ def test_wrong_files_are_named(tmp_path):
     folder = save(tmp_path / "own", images=IMAGES, labels=LABELS)
     data = (folder / "test.npz").read_bytes()
     (folder / "test.npz").write_bytes(data[: len(data) // 2])
+    with pytest.raises(DataError, match=r"own/test.npz: not a readable .npz"):
+        from_npz(folder)
+    np.savez_compressed(folder / "test.npz", images=IMAGES, labels=LABELS)
+    data = bytearray((folder / "test.npz").read_bytes())
+    data[120] ^= 0xFF
+    (folder / "test.npz").write_bytes(data)
+    with pytest.raises(DataError, match=r"own/test.npz: not a readable .npz"):
+        from_npz(folder)
+    with (folder / "test.npz").open("wb") as file:
+        np.save(file, IMAGES)  # one array, which is no archive of arrays
     with pytest.raises(DataError, match=r"own/test.npz: not a readable .npz"):
         from_npz(folder)
 
@@ -126,7 +142,8 @@ def test_torch_data_sets(images):
 
 
 def test_torch_floats_greys_and_features():
-    for shape, expected in (((1, 5, 4), (1, 5, 4)), ((5, 4), (1, 5, 4)), ((7,), (1, 1, 7))):
+    kept = (9, 8, 1)  # nine channels: a tensor is (C, H, W), whatever it looks like
+    for shape, expected in (((1, 5, 4), (1, 5, 4)), ((5, 4), (1, 5, 4)), ((7,), (1, 1, 7)), (kept, kept)):
         data = TensorDataset(torch.rand(6, *shape, dtype=torch.float64), torch.from_numpy(LABELS))
         own = from_torch(data, data)
         assert own.train.images.shape == (6, *expected)

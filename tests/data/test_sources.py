@@ -102,12 +102,16 @@ def test_every_wrong_file_is_named(tmp_path):
     assert len(str(error.value).splitlines()) == len(CONTENTS)
 
 
-def test_cache_admits_published_files_only(cache):
+def test_cache_admits_files_that_are_published_or_vouched_for(cache, monkeypatch):
+    monkeypatch.setenv("BGD_OFFLINE", "1")
     put(cache, {name: data[:-1] for name, data in CONTENTS.items()})
-    lines = [f"{hashlib.sha256(data[:-1]).hexdigest()}  {name}" for name, data in CONTENTS.items()]
-    (cache / "tiny/SHA256SUMS").write_text("\n".join(lines))
     with pytest.raises(DataError, match=r"no source has it"):
         obtain(TINY)
+    lines = [f"{hashlib.sha256(data[:-1]).hexdigest()}  {name}" for name, data in CONTENTS.items()]
+    (cache / "tiny/SHA256SUMS").write_text("\n".join(lines))
+    monkeypatch.delenv("BGD_OFFLINE")
+    assert not obtain(TINY).published
+    assert len(list(cache.rglob("*-ubyte"))) == len(CONTENTS), "nothing was taken away"
 
 
 def test_digits_need_no_source(monkeypatch):

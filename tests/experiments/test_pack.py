@@ -120,3 +120,70 @@ def test_two_comparisons_of_one_name_are_not_packed_over_each_other(
         main(["pack", str(tmp_path / "a"), str(tmp_path / "b"), "--out", str(tmp_path / "results")])
     assert "have one name: pack them one by one" in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "results").exists()
+
+
+def without(comparison: Path, place: Path, seed: int) -> Path:
+    """A copy that lacks the runs of a seed."""
+    copy = Path(shutil.copytree(comparison, place / comparison.name))
+    for path in run_folders(copy):
+        if read_config(path).seed == seed:
+            shutil.rmtree(path)
+    return copy
+
+
+def test_packing_adds_to_what_is_published(comparison: Path, tmp_path: Path) -> None:
+    pack(without(comparison, tmp_path / "first", seed=2), tmp_path / "results")
+    packed = pack(without(comparison, tmp_path / "second", seed=1), tmp_path / "results")
+    assert (
+        packed.joinpath("runs.jsonl").read_bytes()
+        == pack(comparison, tmp_path / "all").joinpath("runs.jsonl").read_bytes()
+    )
+
+
+def test_published_runs_of_another_declaration_are_not_packed_over(comparison: Path, tmp_path: Path) -> None:
+    packed = pack(comparison, tmp_path)
+    before = (packed / "runs.jsonl").read_bytes()
+    (packed / "runs.jsonl").write_bytes(before.replace(b'"lr": 0.01', b'"lr": 0.5'))
+    with pytest.raises(RunError, match=r"holds 4 of 4 runs .* does not declare, such as SGD"):
+        pack(comparison, tmp_path)
+    assert b'"lr": 0.5' in (packed / "runs.jsonl").read_bytes()
+
+
+def test_failed_runs_are_not_forgotten(comparison: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(comparison, tmp_path / comparison.name))
+    failed = sorted(run_folders(copy))[0]
+    (failed / "result.json").unlink()
+    (failed / "failure.txt").write_text("Traceback\n  ...\nValueError: no\n")
+    packed = pack(copy, tmp_path / "results")
+    assert _digits(to_json(load(packed))) == _digits(to_json(load(copy)))
+    (one,) = load(packed)[0].unfinished
+    assert (one.state, one.why, one.config) == ("failed", "ValueError: no", read_config(failed))
+    pack(comparison, tmp_path / "results")  # in which the same run has been done
+    assert not (packed / "failed.jsonl").exists()
+    assert not load(packed)[0].unfinished
+
+
+def test_a_packed_run_that_is_planned_again_is_not_missing(comparison: Path, tmp_path: Path) -> None:
+    packed = pack(comparison, tmp_path)
+    for path in run_folders(comparison):
+        (packed / path.name).mkdir()
+        shutil.copy(path / "config.json", packed / path.name)
+    collected = collect(packed)
+    assert len(collected.results) == 4
+    assert not collected.unfinished
+
+
+def test_a_seed_counts_once_whatever_the_device(comparison: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(comparison, tmp_path / "copy"))
+    first = collect(copy).results[0]
+    assert first.machine
+    config = first.config.model_copy(update={"device": "cuda"})
+    later = copy / "later"
+    later.mkdir()
+    write_json(later / "config.json", config)
+    write_json(later / "result.json", first.model_copy(update={"config": config, "machine": None}))
+    write_json(later / "environment.json", first.machine.model_copy(update={"finished": "2999-01-01T00:00:00+00:00"}))
+    collected = collect(copy)
+    assert len(collected.results) == 4
+    assert collected.results[0].config.device == "cuda"
+    assert len(collected.outdated) == 1

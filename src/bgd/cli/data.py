@@ -90,7 +90,7 @@ def _fetch(name: str, data: Path | None) -> str:
     if published is not None:
         return sources.obtain(published, data).origin
     bgd.data.load(name, data)  # says what was meant if there is no such data set
-    return bgd.data.available(data)[name]
+    return bgd.data.available(data).get(name, name)  # a path is where it is
 
 
 @app.command()

@@ -100,6 +100,8 @@ def _own_folder(name: str | Path, data: str | Path | None) -> Path:
         raise DataError(f"{name} is not a folder")
     if (folder := sources.data_folder(data)) and any((folder / name).glob("*.npz")):
         return folder / name
+    if Path(name).is_dir():
+        raise DataError(f"no data set '{name}': for the folder of that name write {os.curdir}{os.sep}{name}")
     close = difflib.get_close_matches(name.lower(), available(data) | dict.fromkeys(names()), n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names())}"
     raise DataError(f"no data set '{name}': {hint}")

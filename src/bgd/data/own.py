@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,7 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
         # numpy leaves a file open that is no zip archive
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return {key: arrays[key] for key in arrays.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path}: not a readable .npz file of plain arrays ({error})") from error
 
 
@@ -119,7 +120,7 @@ def _pick(path: Path, arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]
     raise DataError(f"{path}: no array named {' or '.join(names)}; it has {', '.join(arrays) or 'none'}")
 
 
-def _part(where: str, images: NDArray[Any], labels: NDArray[Any]) -> Part:
+def _part(where: str, images: NDArray[Any], labels: NDArray[Any], *, channels_first: bool = False) -> Part:
     labels = labels.reshape(-1) if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
         raise DataError(f"{where}: labels must be integers (N,), not {labels.dtype} {labels.shape}")
@@ -127,8 +128,11 @@ def _part(where: str, images: NDArray[Any], labels: NDArray[Any]) -> Part:
         images = images[:, None, None, :]
     elif images.ndim == 3:
         images = images[:, None]
-    elif images.ndim == 4 and images.shape[-1] in (1, 3) and images.shape[1] not in (1, 3):
-        images = images.transpose(0, 3, 1, 2)
+    elif images.ndim == 4 and not channels_first and images.shape[1] not in (1, 3):
+        if images.shape[-1] == 4 and images.shape[1] == images.shape[2]:
+            raise DataError(f"{where}: images {images.shape} look like RGBA: leave out the last channel, or transpose")
+        if images.shape[-1] in (1, 3):
+            images = images.transpose(0, 3, 1, 2)
     elif images.ndim != 4:
         raise DataError(f"{where}: images must have 2 to 4 dimensions, not {images.ndim}: {images.shape}")
     try:
@@ -167,7 +171,7 @@ def _from_items(where: str, items: Dataset[Any]) -> Part:
             raise DataError(f"{where}: item {index} has shape {images[-1].shape}, but item 0 {images[0].shape}")
     if not images:
         raise DataError(f"{where}: is empty")
-    return _part(where, np.stack(images), np.asarray(labels, np.int64))
+    return _part(where, np.stack(images), np.asarray(labels, np.int64), channels_first=True)
 
 
 def _channels_first(image: Any) -> NDArray[Any]:

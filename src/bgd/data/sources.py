@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pooch
@@ -99,7 +99,7 @@ def obtain(published: Published, data: str | Path | None = None) -> Obtained:
             f"cannot keep {published.name} in the cache: {error}; name another folder with BGD_CACHE"
         ) from error
     if cached := cached or _from_cache(published, cache, []):
-        return Obtained(cached.edition, cached.contents, source or cached.origin, published=True)
+        return replace(cached, origin=source or cached.origin)
     raise DataError(_nowhere(published, folder, cache, tried))
 
 
@@ -107,10 +107,10 @@ def _from_cache(published: Published, cache: Path, tried: list[str]) -> Obtained
     problem = f"cache {cache}: does not hold all its files"
     for place in places(published, cache):
         checked = check(place, cache)
-        wrong = [item.path for item in checked if item.status is not Status.PUBLISHED]
+        wrong = [item.path for item in checked if item.problem]
         if not wrong:
             return _obtained(place, checked, f"cache {cache}")
-        problem = f"cache {cache}: {wrong[0]} is damaged"
+        problem = f"cache {cache}: {wrong[0]} is damaged, or not the published file"
     tried.append(problem)
     return None
 

@@ -4,12 +4,15 @@ experiment.json     the declaration (with the user's own changes), the preset, a
 <run>/              see bgd.runs.folder
 remarks.md          what people make of the results, if they wrote it down: reports show it
 runs.jsonl          finished runs in short, where a comparison was packed: see bgd.experiments.pack
+failed.jsonl        beside it, those that failed
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -18,7 +21,9 @@ from bgd.experiments.types import Experiment
 from bgd.runs.folder import clear_errors, finished, prepare, read_config, read_result, write_atomically
 from bgd.runs.types import RunConfig, RunError, RunResult, Strict
 
-FILE, PACKED, REMARKS = "experiment.json", "runs.jsonl", "remarks.md"
+FILE, PACKED, LOST, REMARKS = "experiment.json", "runs.jsonl", "failed.jsonl", "remarks.md"
+
+Kind = TypeVar("Kind", bound=Strict)
 
 
 class Declaration(Strict):
@@ -28,6 +33,13 @@ class Declaration(Strict):
     preset: str
     changes: tuple[str, ...] = Field(default=(), description="the user's own values, key=value")
     command: str = ""
+
+
+class Lost(Strict):
+    """A run that failed, in short."""
+
+    config: RunConfig
+    why: str = Field(default="", description="the last line of the error")
 
 
 @dataclass(frozen=True)
@@ -40,7 +52,9 @@ class Collected:
         results: of finished runs, in the order of the declaration's columns, rows and seeds.
         unfinished: folders of runs that wait, were interrupted, or failed.
         failed: of these, the folders with a traceback.
-        outdated: folders of runs that are not (or no longer) what the declaration says; left out of the results.
+        outdated: folders of runs that are not (or no longer) what the declaration says, or that another run of the same
+            row, column and seed has followed (on another device); left out of the results.
+        lost: runs that had failed when the comparison was packed, and have not been done since.
         remarks: what people make of the results, in Markdown.
     """
 
@@ -50,6 +64,7 @@ class Collected:
     unfinished: list[Path] = field(default_factory=list)
     failed: list[Path] = field(default_factory=list)
     outdated: list[Path] = field(default_factory=list)
+    lost: list[Lost] = field(default_factory=list)
     remarks: str = ""
 
 
@@ -87,25 +102,40 @@ def collect(folder: str | Path) -> Collected:
     declaration = read_declaration(folder)
     remarks = folder / REMARKS
     comparison = Collected(folder, declaration, remarks=remarks.read_text().strip() if remarks.is_file() else "")
-    experiment = declaration.experiment
-    rows, columns = list(experiment.methods), list(experiment.columns)
+    done: list[tuple[Path, RunResult]] = []
     for path in sorted(run_folders(folder)):
-        config = read_config(path)
-        if not _declared(declaration, config):
+        if not declared(declaration, read_config(path)):
             comparison.outdated.append(path)
         elif finished(path):
-            comparison.results.append(read_result(path))
+            done.append((path, read_result(path)))
         else:
             comparison.unfinished.append(path)
-            if (path / "failure.txt").exists():
-                comparison.failed.append(path)
-    there = {result.config.digest for result in comparison.results}
-    packed = [result for result in read_packed(folder) if result.config.digest not in there]
-    comparison.results.extend(result for result in packed if _declared(declaration, result.config))
-    if len(there) + len(packed) > len(comparison.results):
-        comparison.outdated.append(folder / PACKED)
-    comparison.results.sort(key=lambda r: (columns.index(r.config.column), rows.index(r.config.row), r.config.seed))
+    there = {result.config.digest for _, result in done}
+    for result in read_packed(folder):
+        if not declared(declaration, result.config):
+            comparison.outdated.append(folder / PACKED)
+        elif result.config.digest not in there:
+            done.append((folder / PACKED, result))
+    newest: dict[tuple[str, str, int], tuple[Path, RunResult]] = {}
+    for path, result in sorted(done, key=lambda one: one[1].machine.finished if one[1].machine else ""):
+        if before := newest.get(key := (result.config.row, result.config.column, result.config.seed)):
+            comparison.outdated.append(before[0])
+        newest[key] = (path, result)
+    comparison.results.extend(in_order(declaration.experiment, (result for _, result in newest.values())))
+    have = {result.config.digest for result in comparison.results}
+    comparison.unfinished[:] = [path for path in comparison.unfinished if read_config(path).digest not in have]
+    comparison.failed.extend(path for path in comparison.unfinished if (path / "failure.txt").exists())
+    have |= {read_config(path).digest for path in comparison.unfinished}
+    lost = (one for one in read_lines(folder / LOST, Lost) if declared(declaration, one.config))
+    comparison.lost.extend(one for one in lost if one.config.digest not in have)
+    comparison.outdated[:] = list(dict.fromkeys(comparison.outdated))
     return comparison
+
+
+def in_order(experiment: Experiment, results: Iterable[RunResult]) -> list[RunResult]:
+    """By the declaration's columns and rows, then by seed."""
+    rows, columns = list(experiment.methods), list(experiment.columns)
+    return sorted(results, key=lambda r: (columns.index(r.config.column), rows.index(r.config.row), r.config.seed))
 
 
 def read_packed(folder: Path) -> list[RunResult]:
@@ -114,21 +144,26 @@ def read_packed(folder: Path) -> list[RunResult]:
     >>> read_packed(Path("no-such-folder"))
     []
     """
-    path = folder / PACKED
+    return read_lines(folder / PACKED, RunResult)
+
+
+def read_lines(path: Path, kind: type[Kind]) -> list[Kind]:
+    """What a file holds, a line for each; nothing where there is no such file."""
     if not path.is_file():
         return []
-    results = []
+    records = []
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         try:
-            results.append(RunResult.model_validate_json(line))
+            records.append(kind.model_validate_json(line))
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "the line"
             raise RunError(f"{path}, line {number}: not a run of this version: {where}: {first['msg']}") from error
-    return results
+    return records
 
 
-def _declared(declaration: Declaration, config: RunConfig) -> bool:
+def declared(declaration: Declaration, config: RunConfig) -> bool:
+    """Whether a run is what the declaration says of its row, column and seed."""
     experiment = declaration.experiment
     if config.row not in experiment.methods or config.column not in experiment.columns:
         return False

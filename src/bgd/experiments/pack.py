@@ -2,6 +2,7 @@
 
 experiment.json     the declaration, as in the folder that it comes from
 runs.jsonl          a line for each finished run: what was measured, on what machine, by which command
+failed.jsonl        a line for each run that failed, if any did
 remarks.md          beside them, if there are any
 
 ``bgd report`` and ``bgd compare`` read it as they read the folder. What only a resumed run needs stays behind;
@@ -11,13 +12,25 @@ training losses do unless the experiment shows them; six digits of every measure
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bgd.experiments.comparison import FILE, PACKED, REMARKS, collect
+from bgd.experiments.comparison import (
+    FILE,
+    LOST,
+    PACKED,
+    REMARKS,
+    Collected,
+    Lost,
+    collect,
+    declared,
+    in_order,
+    read_packed,
+)
 from bgd.experiments.types import Experiment
-from bgd.runs.folder import clear_errors, write_atomically
-from bgd.runs.types import RunError, RunResult
+from bgd.runs.folder import clear_errors, last_line, read_config, write_atomically
+from bgd.runs.types import RunConfig, RunError, RunResult
 
 DIGITS = 6
 
@@ -25,10 +38,12 @@ DIGITS = 6
 def pack(folder: Path, out: Path) -> Path:
     """Write a comparison's finished runs below ``out``, under the name of its folder; returns the new folder.
 
-    The order is that of the tables, so that the same results give the same bytes and a new run adds a line.
+    The order is that of the tables, so that the same results give the same bytes and a new run adds a line. What is
+    packed there already stays, unless the folder holds the same run anew. Failed runs are kept in mind, so that no
+    table is better for their absence.
 
     Raises:
-        RunError: where there is no comparison, or none of its runs has finished.
+        RunError: where there is no comparison, none of its runs has finished, or the packed ones do not fit it.
     """
     collected = collect(folder)
     if not collected.results:
@@ -36,15 +51,45 @@ def pack(folder: Path, out: Path) -> Path:
     target = out / folder.resolve().name
     if target.resolve() == folder.resolve():
         raise RunError(f"{target} is the comparison itself: choose another folder with --out")
-    curves = shows_curves(collected.declaration.experiment)
-    lines = [json.dumps(_small(result, curves)) for result in collected.results]
+    experiment = collected.declaration.experiment
+    results = {_place(result.config): result for result in _packed_before(target, collected)}
+    results |= {_place(result.config): result for result in collected.results}
+    lost = [one for one in collected.lost if _place(one.config) not in results]
+    lost += [Lost(config=read_config(path), why=last_line(path)) for path in collected.failed]
+    curves = shows_curves(experiment)
     with clear_errors(target):
         target.mkdir(parents=True, exist_ok=True)
         write_atomically(target / FILE, (folder / FILE).read_bytes())
-        write_atomically(target / PACKED, "".join(f"{line}\n" for line in lines).encode())
+        write_atomically(
+            target / PACKED, _lines(_small(result, curves) for result in in_order(experiment, results.values()))
+        )
+        if lost:
+            write_atomically(target / LOST, _lines(json.loads(one.model_dump_json()) for one in lost))
+        else:
+            (target / LOST).unlink(missing_ok=True)
         if collected.remarks and not (target / REMARKS).exists():  # those there may have been written since
             write_atomically(target / REMARKS, (folder / REMARKS).read_bytes())
     return target
+
+
+def _packed_before(target: Path, collected: Collected) -> list[RunResult]:
+    """What the target holds already; an error where the comparison that is to be packed does not know it."""
+    before = read_packed(target)
+    strangers = [result.config for result in before if not declared(collected.declaration, result.config)]
+    if strangers:
+        raise RunError(
+            f"{target / PACKED} holds {len(strangers)} of {len(before)} runs that {collected.folder} does not declare, "
+            f"such as {strangers[0].title}: choose another folder with --out, or remove that file to leave them out"
+        )
+    return before
+
+
+def _place(config: RunConfig) -> tuple[str, str, int]:
+    return config.row, config.column, config.seed
+
+
+def _lines(records: Iterable[dict[str, Any]]) -> bytes:
+    return "".join(f"{json.dumps(record)}\n" for record in records).encode()
 
 
 def shows_curves(experiment: Experiment) -> bool:

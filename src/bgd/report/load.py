@@ -10,7 +10,7 @@ from bgd.errors import BGDError
 from bgd.experiments import EXPERIMENTS
 from bgd.experiments.comparison import FILE, Collected, collect, run_folders
 from bgd.report.comparison import Comparison, Unfinished, compare
-from bgd.runs.folder import finished, read_config, read_result
+from bgd.runs.folder import finished, last_line, read_config, read_result
 from bgd.runs.types import RunResult
 
 
@@ -67,7 +67,8 @@ def comparison(content: Collected) -> Comparison:
     made = compare(
         content.results,
         declaration.experiment,
-        [_unfinished(path) for path in content.unfinished],
+        [_unfinished(path) for path in content.unfinished]
+        + [Unfinished(one.config, "failed", one.why) for one in content.lost],
         preset=declaration.preset,
         changes=declaration.changes,
     )
@@ -101,8 +102,5 @@ def _check_alike(folder: Path, results: Iterable[RunResult]) -> None:
 
 
 def _unfinished(folder: Path) -> Unfinished:
-    failure = folder / "failure.txt"
-    if not failure.is_file():
-        return Unfinished(read_config(folder), "not finished")
-    lines = [line for line in failure.read_text(errors="replace").splitlines() if line.strip()]
-    return Unfinished(read_config(folder), "failed", lines[-1].strip() if lines else str(failure))
+    why = last_line(folder)
+    return Unfinished(read_config(folder), "failed" if why else "not finished", why)

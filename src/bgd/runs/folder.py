@@ -276,6 +276,19 @@ def finished(path: Path) -> bool:
     return (path / "result.json").is_file()
 
 
+def last_line(path: Path) -> str:
+    """Of the traceback of a run that failed, or where to read it; empty where none did.
+
+    >>> last_line(Path("no-such-run"))
+    ''
+    """
+    failure = path / "failure.txt"
+    if not failure.is_file():
+        return ""
+    lines = [line for line in failure.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1].strip() if lines else str(failure)
+
+
 def write_failure(path: Path) -> Path | None:
     """Write the traceback of the error at hand to ``failure.txt`` in a run's folder; None where that fails too.
 
