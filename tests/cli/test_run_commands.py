@@ -129,6 +129,21 @@ def test_a_resumed_run_keeps_its_number_of_threads(bgd, tmp_path):
     assert threads_of(tmp_path / "runs" / "digits-smoke" / "has-not-begun") == 2
 
 
+def test_runs_of_an_older_declaration_are_not_resumed(bgd, tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'title = "Mine"\n[setup]\ntasks = {count = 2}\n[methods.SGD]\nmethod = "sgd"\nsettings = {lr = 0.1}\n'
+    )
+    assert bgd("run", file, "-q")[0] == 0
+    file.write_text(file.read_text().replace("0.1", "0.2"))
+    assert bgd("run", file, "-q")[0] == 0
+    for result in tmp_path.rglob("result.json"):
+        result.unlink()
+    assert bgd("resume")[0] == 0
+    (done,) = tmp_path.rglob("result.json")
+    assert json.loads((done.parent / "config.json").read_text())["settings"] == {"lr": 0.2}
+
+
 def test_an_unwritable_folder(bgd, tmp_path):
     (tmp_path / "file").write_text("")
     code, _, err = bgd("run", "digits", "-p", "smoke", "--out", tmp_path / "file")

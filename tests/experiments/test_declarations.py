@@ -144,7 +144,7 @@ def test_what_the_paper_reports_of_time():
             {"mc_samples": 10, "lr": 2.0, "std_init": 0.019},
             {"stream.epochs": 150, "stream.batch_size": 256, "net.name": "zenke", "test.inference": "map"},
         ),
-        ("cifar-10-100", "SI", "accuracy", {"lr": 0.001, "coefficient": 0.01}, {"scenario": "task"}),
+        ("cifar-10-100", "SI", "accuracy", {"lr": 0.001, "coefficient": 0.01, "damping": 0.001}, {"scenario": "task"}),
         (
             "cifar10-vgg",
             "BGD",

@@ -1,10 +1,14 @@
 """Users' own experiments: TOML with the same fields; a wrong key or value says where and what was meant."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
+from bgd.cli import main
 from bgd.experiments import ExperimentError, find, load, overridden, plan
 from bgd.experiments.comparison import Declaration, collect, declare, read_declaration
-from bgd.runs import RunError, run
+from bgd.runs import RunError, build, run
 
 GOOD = """
 title = "My drifting digits"
@@ -82,6 +86,7 @@ def test_a_good_one_runs(write, tmp_path):
         (('title = "My drifting digits"', ""), "title: missing"),
         (("seeds = [1, 2]", "seeds = [1, 1]"), "seeds: [1, 1]: value error, seeds must be different"),
         (("seeds = [1, 2]", "seeds = [1, 2"), "not TOML"),
+        (("seeds = [1, 2]", "presets.a.seeds = [-2]"), "presets.a.seeds: [-2]: value error, seeds must be different"),
     ],
 )
 def test_a_wrong_one_says_where_and_what_was_meant(write, change, said):
@@ -110,6 +115,11 @@ def test_none_can_be_said(write):
     mine = load(write(GOOD.replace("mc_samples = 2", 'std_max = "none"').replace("My drifting digits", "none")))
     assert plan(mine)[0].settings == {"std_init": 0.05, "std_max": None}
     assert mine.title == "none"
+
+
+def test_a_name_is_made_of_the_files(tmp_path):
+    (tmp_path / "My_drift 2.toml").write_text(GOOD)
+    assert load(tmp_path / "My_drift 2.toml").name == "my-drift-2"
 
 
 def test_a_file_that_is_not_there():
@@ -170,3 +180,53 @@ def test_runs_of_an_older_declaration_are_left_out(write, tmp_path):
     assert not collected.results
     assert collected.outdated == [path]
     assert len(collected.unfinished) == 1
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """An experiment on arrays of one's own, in a project's folder: returns how to write them, and how to run."""
+    monkeypatch.chdir(tmp_path)
+
+    def put(value: int, folder: str = "arrays") -> None:
+        Path(folder).mkdir(exist_ok=True)
+        for part in ("train", "test"):
+            images = np.random.default_rng(value).integers(0, 256, (40, 4, 4), dtype=np.uint8)
+            np.savez(f"{folder}/{part}.npz", images=images, labels=np.arange(40) % 2)
+        build._load.cache_clear()  # a new command is a new process
+
+    def go(name: str = "mine") -> int:
+        Path(f"{name}.toml").write_text(
+            'title = "Mine"\n[setup]\ndata = { name = "./arrays" }\ntasks = { count = 2 }\nnet = { widths = [4] }\n'
+            '[methods.SGD]\nmethod = "sgd"\n'
+        )
+        with pytest.raises(SystemExit) as ended:
+            main(["run", f"{name}.toml", "--out", "out", "--quiet", "--jobs", "1"])
+        return ended.value.code or 0
+
+    return put, go
+
+
+def test_arrays_of_ones_own_that_have_changed_are_noticed(own, capsys):
+    put, go = own
+    put(1)
+    assert go() == 0
+    assert go() == 0  # nothing to do
+    put(2)
+    assert go() == 1
+    assert "./arrays has changed since" in capsys.readouterr().err
+    put(1)  # back again
+    (result,) = Path("out").rglob("result.json")
+    result.unlink()
+    assert go() == 0
+    result.unlink()
+    put(2)
+    assert go() == 1  # nor is a run gone on with
+
+
+def test_a_run_on_other_arrays_of_the_same_name_is_not_taken_over(own):
+    put, go = own
+    put(1)
+    assert go("mine") == 0
+    put(2)
+    assert go("other") == 0
+    assert len({path.read_text().partition('"R"')[2] for path in Path("out").rglob("result.json")}) == 2

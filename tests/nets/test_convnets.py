@@ -202,3 +202,13 @@ def test_other_shapes_and_own_nets():
     own = ConvNet((1, 6, 6), 3, [conv(1, 2, 3), nn.ReLU()], widths=(5, 4), dropout=0.1)
     assert [type(m).__name__ for m in own.hidden] == ["Linear", "ReLU", "Dropout"] * 2
     assert own(torch.zeros(1, 1, 6, 6)).shape == (1, 3)
+
+
+def test_own_layers_begin_as_stated_or_are_refused():
+    net = ConvNet((1, 8, 8), 3, [conv(1, 4, 3), nn.GroupNorm(2, 4, device="meta")])
+    assert torch.equal(net.features[1].weight, torch.ones(4))
+    assert torch.equal(net.features[1].bias, torch.zeros(4))
+    with pytest.raises(ValueError, match="and no PReLU: build your own"):
+        ConvNet((1, 8, 8), 3, [conv(1, 4, 3), nn.PReLU(device="meta")])
+    with pytest.raises(ValueError, match='on the device "meta"'):
+        ConvNet((1, 8, 8), 3, [conv(1, 4, 3), nn.GroupNorm(2, 4)])

@@ -216,3 +216,20 @@ def test_stds_that_begin_at_zero_have_no_line_and_those_that_stay_there_no_figur
     assert figure.axes[0].get_xlim()[0] >= min(h.edges[0] for h in run.stds[1:])
     never = [h.model_copy(update=none) for h in run.stds]
     assert not [p for p in plots(compare([run.model_copy(update={"stds": never})])) if p.name.startswith("stds")]
+
+
+def test_rows_that_look_alike_are_told_apart():
+    rows = ("Laplace approximation, lambda = 1", "Laplace approximation, lambda = 10", "λ", "μ")
+    drawn = {plot.name: plot for plot in plots(compare(make_result(row, 0.5 + i / 10) for i, row in enumerate(rows)))}
+    curves = drawn["accuracy-by-task"].figure.axes[0].lines
+    assert len({line.get_label() for line in curves}) == 4
+    assert len({line.get_color() for line in curves}) == 4
+    assert len([name for name in drawn if name.startswith("matrix")]) == 4
+
+
+def test_a_task_that_comes_back_has_its_own_bar():
+    run = make_result("BGD", 0.9)
+    run.task_names[3] = run.task_names[0]
+    (entry,) = compare([run]).entries.values()
+    assert list(entry.tasks) == ["task 1", "task 2", "task 3", "task 1 (2)", "task 5"]
+    assert [end.mean for end in entry.tasks.values()] == pytest.approx([100 * value for value in run.R[-1]])

@@ -4,7 +4,10 @@ import pytest
 from made_runs import make_config, make_result
 
 from bgd.experiments.types import Reported
-from bgd.report.comparison import Unfinished, compare, same_and_different
+from bgd.report.comparison import Comparison, Unfinished, compare, same_and_different
+from bgd.report.data import summary_records
+from bgd.report.load import ReportError
+from bgd.report.side_by_side import pair_up, title
 from bgd.report.statistics import Summary, Verdict
 from bgd.report.tables import detail, each_task, extras, measures, overview, tables, times, to_markdown, to_text
 from bgd.runs.types import Machine
@@ -173,3 +176,22 @@ def test_the_papers_values_of_tasks_do_not_stand_beside_a_stand_in(experiment):
     setup = make_config("BGD").setup.model_dump() | {"data": {"name": "mnist"}}
     table = each_task(compare([make_result("BGD", 0.92, setup=setup)], told), "accuracy")
     assert [cell.text for cell in table.rows[0]] == ["BGD", *["92.00"] * 6]
+
+
+def at(preset: str, *changes: str, name: str = "made") -> Comparison:
+    return compare([make_result("BGD", 0.9, preset=preset, experiment=name)], changes=changes)
+
+
+def test_a_scale_stands_beside_its_own_and_is_named_where_it_cannot():
+    assert [b.preset for _, b in pair_up([at("paper"), at("short")], [at("short"), at("paper")])] == ["paper", "short"]
+    assert [a.preset for a, _ in pair_up([at("paper"), at("short")], [at("short")])] == ["short"]
+    with pytest.raises(ReportError, match="nothing in common"):
+        pair_up([at("paper"), at("quick")], [at("short")])
+    ((a, b),) = pair_up([at("paper"), at("short", name="other")], [at("short", "lr=1"), at("short", name="third")])
+    assert title(a, b) == "made (A: paper; B: short, lr=1)"
+    assert title(a, a) == "made"
+
+
+def test_records_for_programs_tell_own_values_apart():
+    records = summary_records([at("paper"), at("paper", "lr=1")])
+    assert [record["changes"] for record in records] == ["", "lr=1"]

@@ -16,7 +16,7 @@ from bgd.report import words
 from bgd.report.comparison import Comparison
 from bgd.report.data import to_json
 from bgd.report.load import load
-from bgd.report.side_by_side import pair_up, side_by_side, to_table
+from bgd.report.side_by_side import pair_up, side_by_side, title, to_table
 from bgd.report.statistics import Verdict
 from bgd.report.tables import Table, tables, to_markdown, to_rich
 from bgd.report.write import FORMATS, USUAL, write, write_markdown
@@ -102,23 +102,26 @@ def compare(
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown instead.")] = False,
 ) -> None:
     """Set two folders of results side by side: the difference of the means, with its standard error."""
-    found = [(one, two, side_by_side(one, two)) for one, two in pair_up(load([a]), load([b]))]
+    sides = load(a), load(b)
+    found = [(one, two, side_by_side(one, two)) for one, two in pair_up(*sides)]
     if as_json:
         record = [
             {"experiment": one.name, "a": str(a), "b": str(b)}
+            | {f"preset_{side}": which.preset for side, which in (("a", one), ("b", two))}
+            | {f"changes_{side}": list(which.changes) for side, which in (("a", one), ("b", two))}
             | {
                 "pairs": [
                     asdict(pair) | {"difference": asdict(gap) if (gap := pair.difference) else None, "said": pair.said}
                     for pair in pairs
                 ]
             }
-            for one, _, pairs in found
+            for one, two, pairs in found
         ]
         print(json.dumps(record, indent=2))
         return
     console = Console()
     for i, (one, two, pairs) in enumerate(found):
-        table = to_table(pairs, one.title if one.title == two.title else f"{one.title} / {two.title}")
+        table = to_table(pairs, title(one, two))
         if as_markdown:
             print(("\n" if i else "") + to_markdown(table))
         else:
@@ -126,6 +129,10 @@ def compare(
             console.print()
     if not as_markdown:
         console.print(f"A is {a}\nB is {b}", style="dim", highlight=False, markup=False, soft_wrap=True)
+    for which, name in enumerate("AB"):
+        if alone := [c for c in sides[which] if not any(c is pair[which] for pair in found)]:
+            said = ", ".join(" ".join(filter(None, (c.name or "unnamed", c.preset, *c.changes))) for c in alone)
+            Console(stderr=True).print(f"only in {name}: {said}", style="yellow", highlight=False, markup=False)
 
 
 def show(console: Console, comparison: Comparison, chosen: Iterable[Table]) -> None:

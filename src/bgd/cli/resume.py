@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from bgd.cli.execute import How, In, Jobs, Json, Keep, Quiet, RayAddress, Where, execute
-from bgd.experiments.comparison import FILE, run_folders
+from bgd.experiments.comparison import FILE, collect, run_folders
 from bgd.runs.environment import results_folder
 from bgd.runs.executors import Job
 from bgd.runs.folder import finished, read_config, read_machine
@@ -47,12 +47,14 @@ def resume(
     paths = [path for folder in chosen for path in sorted(run_folders(folder))]
     if not paths:
         raise RunError(f"no run in {', '.join(map(str, chosen))}: start one with bgd run, or name its folder")
-    waiting = {path: threads or threads_of(path) for path in paths if not finished(path)}
+    comparisons = {path.parent for path in paths if (path.parent / FILE).exists()}
+    # no report would show what an older declaration asked for
+    outdated = {path for folder in comparisons for path in collect(folder).outdated} - set(chosen)
+    waiting = {path: threads or threads_of(path) for path in paths if not finished(path) and path not in outdated}
     how = How(jobs, max(waiting.values(), default=1), executor, keep, quiet, as_json, ray_address)
     todo = [Job(read_config(path), path, replace(how.options(), threads=number)) for path, number in waiting.items()]
     if not todo and not quiet and not as_json:
         Console(stderr=True).print("nothing to resume: every run is finished", style="dim")
-    comparisons = {path.parent for path in paths if (path.parent / FILE).exists()}
     execute(todo, how, sorted(comparisons))
 
 

@@ -29,7 +29,16 @@ from bgd.experiments import (
     split_mnist,
     vision_mix,
 )
-from bgd.experiments.plan import check_declaration, comparison_folder, explain, meant, overridden, plan, run_folder
+from bgd.experiments.plan import (
+    check_declaration,
+    comparison_folder,
+    explain,
+    meant,
+    overridden,
+    plan,
+    run_folder,
+    slug,
+)
 from bgd.experiments.types import Experiment, ExperimentError, Preset, Reported, Row
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -82,7 +91,7 @@ def load(name: str | Path) -> Experiment:
         raise ExperimentError(f"{name}: cannot be read ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ExperimentError(f"{name}: not TOML: {error}") from None
-    declared.setdefault("name", Path(name).stem)
+    declared.setdefault("name", slug(Path(name).stem))
     try:
         experiment = Experiment.model_validate(_with_none(declared))
         check_declaration(experiment)

@@ -226,11 +226,16 @@ def run_folder(comparison: Path, config: RunConfig) -> Path:
     'trick--sgd--3--...'
     """
     return comparison / "--".join(
-        filter(None, [_slug(config.column), _slug(config.row), str(config.seed), config.digest])
+        filter(None, [slug(config.column), slug(config.row), str(config.seed), config.digest])
     )
 
 
-def _slug(label: str) -> str:
+def slug(label: str) -> str:
+    """A label as part of a file's name.
+
+    >>> slug("My_own: +trick")
+    'my-own-trick'
+    """
     return "-".join("".join(c if c.isalnum() else " " for c in label.lower()).split())
 
 

@@ -17,6 +17,7 @@ from bgd.errors import BGDError
 from bgd.experiments.comparison import PACKED, read_declaration, read_packed, run_folders
 from bgd.experiments.pack import shows_curves
 from bgd.methods import settings_of
+from bgd.runs.build import own_data
 from bgd.runs.environment import describe
 from bgd.runs.folder import RunFolder, finished, read_config, read_result
 from bgd.runs.types import Machine, RunConfig, RunResult
@@ -39,15 +40,17 @@ def work(config: RunConfig) -> str:
 def take_over(folders: Sequence[Path], others: Path, threads: int) -> dict[Path, Path]:
     """Finish planned runs whose work is done in a run below ``others``; returns their folders, each with the other's.
 
-    Only results of runs with as many threads and the same versions of this package and of torch count, since their
-    bits differ otherwise; what cannot be read is passed over, as is a packed run whose training losses were left out
-    where they are to be shown. The machine's record, with the time that it took, comes along.
+    Only results of runs with as many threads, the same versions of this package and of torch, and the same arrays
+    where these are the user's own count, since their bits differ otherwise; what cannot be read is passed over, as is a
+    packed run whose training losses were left out where they are to be shown. The machine's record, with the time that
+    it took, comes along.
     """
     wanted = {work(config): (path, config) for path in folders if not finished(path) for config in [read_config(path)]}
     taken: dict[Path, Path] = {}
     for donor, done, result in _done_below(others, wanted) if wanted else ():
         path, config = wanted[done]
-        if result.machine is None or not _alike(result.machine, describe(threads)) or finished(path):
+        here = describe(threads, own_data(config.setup.data))
+        if result.machine is None or not _alike(result.machine, here) or finished(path):
             continue
         if not result.curve and shows_curves(read_declaration(path.parent).experiment):
             continue
@@ -74,5 +77,5 @@ def _done_below(others: Path, wanted: Container[str]) -> Iterator[tuple[Path, st
 
 
 def _alike(one: Machine, other: Machine) -> bool:
-    versions = [(machine.versions.get("bgd"), machine.versions.get("torch")) for machine in (one, other)]
+    versions = [[machine.versions.get(what) for what in ("bgd", "torch", "data")] for machine in (one, other)]
     return one.threads == other.threads and versions[0] == versions[1]

@@ -6,9 +6,9 @@ file with the same fields.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from bgd.errors import BGDError
 from bgd.runs.types import Setup, Strict
@@ -22,6 +22,15 @@ class ExperimentError(BGDError, ValueError):
     """An experiment that does not exist or is declared wrongly: says where, and what was meant."""
 
     exit_code = 2
+
+
+def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(seeds)) < len(seeds) or min(seeds) < 0:
+        raise ValueError("seeds must be different whole numbers from 0")
+    return seeds
+
+
+Seeds = Annotated[tuple[int, ...], Field(min_length=1), AfterValidator(_distinct)]
 
 
 class Reported(Strict):
@@ -64,7 +73,7 @@ class Preset(Strict):
     """The same comparison at another scale: stands over everything else that is declared."""
 
     about: str = ""
-    seeds: tuple[int, ...] | None = None
+    seeds: Seeds | None = None
     setup: Setup = Setup()
     columns: dict[str, Setup] = Field(default_factory=dict)
     settings: dict[str, dict[str, Any]] = Field(default_factory=dict, description="of rows, by label")
@@ -85,7 +94,7 @@ class Experiment(Strict):
     setup: Setup = Setup()
     columns: dict[str, Setup] = Field(default_factory=lambda: {"accuracy": Setup()}, min_length=1)
     methods: dict[str, Row] = Field(min_length=1)
-    seeds: tuple[int, ...] = Field(default=(2019,), min_length=1)
+    seeds: Seeds = (2019,)
     paper: dict[str, dict[str, Reported]] = Field(
         default_factory=dict, description="what the paper reports, by row and column"
     )
@@ -95,10 +104,3 @@ class Experiment(Strict):
     )
     presets: dict[str, Preset] = Field(default_factory=lambda: {"full": Preset(about="as declared")}, min_length=1)
     notes: tuple[str, ...] = Field(default=(), description="choices that the paper leaves open, stand-ins")
-
-    @field_validator("seeds")
-    @classmethod
-    def _distinct(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
-        if len(set(seeds)) < len(seeds) or min(seeds) < 0:
-            raise ValueError("seeds must be different whole numbers from 0")
-        return seeds

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-from bgd.nets.init import initialise
+from bgd.nets.init import INITIALISED, initialise
 
 
 class ConvNet(nn.Module):
@@ -57,6 +57,12 @@ class ConvNet(nn.Module):
             size = width
         self.hidden = nn.Sequential(*hidden)
         self.head = nn.Linear(size, outputs, device="meta")
+        for layer in self.modules():
+            if list(layer.parameters(recurse=False)) and not isinstance(layer, INITIALISED):
+                raise ValueError(
+                    f"a {type(self).__name__} initialises linear, convolutional and normalisation layers, and no "
+                    f"{type(layer).__name__}: build your own nn.Module with it"
+                )
         self.to_empty(device="cpu")
         initialise(self, init, seed)
 
@@ -76,6 +82,10 @@ class ConvNet(nn.Module):
         try:
             return math.prod(self.features(torch.empty(2, *self.inputs, device="meta")).shape[1:])
         except RuntimeError as error:
+            if any(p.device.type != "meta" for p in self.features.parameters()):
+                raise ValueError(
+                    'make the layers of features on the device "meta": device="meta", or conv()'
+                ) from error
             raise ValueError(
                 f"images of shape {self.inputs} are too small for a {type(self).__name__}: pad them, or use another net"
             ) from error

@@ -11,9 +11,11 @@ from collections.abc import Callable
 
 import torch
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.batchnorm import _NormBase
 
 Layer = nn.Linear | nn.Conv2d
+INITIALISED = (nn.Linear, nn.Conv2d, _NormBase, nn.GroupNorm, nn.LayerNorm)
+"""Layers that :func:`initialise` knows."""
 
 
 def xavier_(layer: Layer, generator: torch.Generator) -> None:
@@ -131,5 +133,5 @@ def initialise(net: nn.Module, init: str, seed: int | torch.Generator) -> None:
     for layer in net.modules():
         if isinstance(layer, nn.Linear | nn.Conv2d):
             INITS[init](layer, generator)
-        elif isinstance(layer, _BatchNorm):
+        elif isinstance(layer, _NormBase | nn.GroupNorm | nn.LayerNorm):
             layer.reset_parameters()

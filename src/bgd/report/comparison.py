@@ -77,7 +77,7 @@ class Entry:
         names = [tuple(run.task_names) for run in self.runs]
         if len(set(names)) != 1:
             return {}
-        ends = ((name, summarise(100 * run.R[-1][j] for run in self.runs)) for j, name in enumerate(names[0]))
+        ends = ((name, summarise(100 * run.R[-1][j] for run in self.runs)) for j, name in enumerate(_apart(names[0])))
         return {name: end for name, end in ends if end}
 
     @property
@@ -326,6 +326,11 @@ def _summary(reported: Reported) -> Summary | None:
     if reported.mean is None:
         return None
     return Summary(reported.mean, reported.spread, reported.runs or 1)
+
+
+def _apart(names: Sequence[str]) -> list[str]:
+    """Names of tasks, told apart where one comes back: mnist, svhn, mnist (2)."""
+    return [f"{name} ({times})" if (times := names[: j + 1].count(name)) > 1 else name for j, name in enumerate(names)]
 
 
 def _row(config: RunConfig) -> str:

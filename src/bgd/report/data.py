@@ -15,14 +15,12 @@ from bgd.runs.types import RunResult
 
 def summary_records(comparisons: Iterable[Comparison]) -> list[dict[str, Any]]:
     """One record for each method in each setting; accuracies in percent."""
-    return [
-        {"experiment": c.name, "preset": c.preset} | _entry(entry) for c in comparisons for entry in c.entries.values()
-    ]
+    return [_origin(c) | _entry(entry) for c in comparisons for entry in c.entries.values()]
 
 
 def run_records(comparisons: Iterable[Comparison]) -> list[dict[str, Any]]:
     """One record for each finished run; accuracies in percent, other metrics as measured."""
-    return [{"experiment": c.name, "preset": c.preset} | _run(run) for c in comparisons for run in c.runs]
+    return [_origin(c) | _run(run) for c in comparisons for run in c.runs]
 
 
 def to_csv(records: Sequence[dict[str, Any]]) -> str:
@@ -43,6 +41,14 @@ def to_json(comparisons: Sequence[Comparison]) -> str:
     """Everything that the tables show, and each run's own values."""
     content = {"summary": summary_records(comparisons), "runs": run_records(comparisons)}
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _origin(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "experiment": comparison.name,
+        "preset": comparison.preset,
+        "changes": " ".join(comparison.changes),  # the user's own values, key=value
+    }
 
 
 def _entry(entry: Entry) -> dict[str, Any]:

@@ -77,7 +77,9 @@ def _results(comparison: Comparison) -> Iterator[Plot]:
             _list(
                 (e.row, words.value(e.ours) + (f", paper {words.value(e.paper)}" if e.paper else "")) for e in entries
             ),
-            figures.forest([(_short(e.row), e.ours, e.paper) for e in entries], title=title, among=_labels(comparison)),
+            figures.forest(
+                [(_label(comparison, e.row), e.ours, e.paper) for e in entries], title=title, among=_labels(comparison)
+            ),
         )
 
 
@@ -88,7 +90,7 @@ def _against_columns(comparison: Comparison, x: list[float]) -> Iterator[Plot]:
         ordered = sorted(zip(x, entries, strict=True), key=lambda pair: pair[0])
         known = [(at, e.ours) for at, e in ordered if e and e.ours and all(_sets(run.config, at) for run in e.runs)]
         if len(known) > 1:
-            curves[_short(row)] = figures.Series(
+            curves[_label(comparison, row)] = figures.Series(
                 np.array([at for at, _ in known], dtype=np.float64),
                 np.array([ours.mean for _, ours in known]),
                 np.array([ours.spread or 0.0 for _, ours in known]),
@@ -119,7 +121,7 @@ def _by_task(comparison: Comparison) -> Iterator[Plot]:
             runs = [run for run in entry.runs if len(run.R) == len(run.task_names) > 1]
             if runs and _same(len(run.R) for run in runs):
                 seen = [100 * average_accuracy_seen(run.R) for run in runs]
-                curves[_short(entry.row)] = figures.series(np.arange(1, len(seen[0]) + 1), seen)
+                curves[_label(comparison, entry.row)] = figures.series(np.arange(1, len(seen[0]) + 1), seen)
         if curves:
             title = "Average accuracy on the tasks so far" + _of(comparison, column)
             yield Plot(
@@ -148,7 +150,10 @@ def _each_task(comparison: Comparison) -> Iterator[Plot]:
             + " Lines across the bars are the paper's values." * paper,
             _list((e.row, ", ".join(f"{name} {end.mean:.0f} %" for name, end in e.tasks.items())) for e in entries),
             figures.task_bars(
-                [(_short(e.row), list(e.tasks.values()), e.reported.tasks if e.reported else ()) for e in entries],
+                [
+                    (_label(comparison, e.row), list(e.tasks.values()), e.reported.tasks if e.reported else ())
+                    for e in entries
+                ],
                 list(entries[0].tasks),
                 title=title,
                 among=_labels(comparison),
@@ -162,7 +167,7 @@ def _learning_curves(comparison: Comparison) -> Iterator[Plot]:
         both: dict[str, figures.Series] = {}
         loss: dict[str, figures.Series] = {}
         for entry in comparison.column(column):
-            label, runs = _short(entry.row), entry.runs
+            label, runs = _label(comparison, entry.row), entry.runs
             fitted = any(run.fits for run in runs)
             test, train = (f"{label}, test", f"{label}, training") if fitted else (label, "")
             accuracy |= _curve(test, [[(e.iteration, _percent(e.accuracy)) for e in run.evaluations] for run in runs])
@@ -290,9 +295,9 @@ def _stds(comparison: Comparison) -> Iterator[Plot]:
             start = runs[0].stds[0]
             alike = noisy[0] and math.isclose(start.smallest, start.largest, rel_tol=1e-3)
             std_init = start.largest if alike else None
-            title = f"Posterior std, {_short(entry.row)}" + _of(comparison, column)
+            title = f"Posterior std, {_label(comparison, entry.row)}" + _of(comparison, column)
             yield Plot(
-                f"stds-{_file(entry.row)}{_slug(comparison, column)}",
+                f"stds-{_row_file(comparison, entry.row)}{_slug(comparison, column)}",
                 title,
                 "Histograms of the std of all weights: weights that matter become certain and move left, "
                 "the others keep their plasticity. Height: the root of their share"
@@ -336,9 +341,9 @@ def _matrix(comparison: Comparison) -> Iterator[Plot]:
             if not runs or not _same(np.shape(R) for R in runs):
                 continue
             mean = np.mean(runs, axis=0)
-            title = _short(entry.row) + _of(comparison, column)
+            title = _label(comparison, entry.row) + _of(comparison, column)
             yield Plot(
-                f"matrix-{_file(entry.row)}{_slug(comparison, column)}",
+                f"matrix-{_row_file(comparison, entry.row)}{_slug(comparison, column)}",
                 title,
                 f"Accuracy of {entry.row} on each task after each stage, %",
                 "After the last stage: "
@@ -363,7 +368,21 @@ def _of(comparison: Comparison, column: str) -> str:
 
 
 def _labels(comparison: Comparison) -> list[str]:
-    return [_short(row) for row in comparison.rows]
+    return [_label(comparison, row) for row in comparison.rows]
+
+
+def _label(comparison: Comparison, row: str) -> str:
+    """A row's name, short; those that look alike are numbered."""
+    return _short(row) + _number(row, [other for other in comparison.rows if _short(other) == _short(row)], " ({})")
+
+
+def _row_file(comparison: Comparison, row: str) -> str:
+    """The same for a file's name."""
+    return _file(row) + _number(row, [other for other in comparison.rows if _file(other) == _file(row)], "-{}")
+
+
+def _number(row: str, alike: Sequence[str], form: str) -> str:
+    return form.format(alike.index(row) + 1) if len(alike) > 1 else ""
 
 
 def _slug(comparison: Comparison, column: str) -> str:

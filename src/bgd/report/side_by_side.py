@@ -47,7 +47,9 @@ class Pair:
 
 
 def pair_up(a: Sequence[Comparison], b: Sequence[Comparison]) -> list[tuple[Comparison, Comparison]]:
-    """Which comparison stands beside which: the only two, or those of the same experiment.
+    """Which comparison stands beside which: the only two, or those of one experiment, preset and own values.
+
+    Where each side has one comparison of an experiment, these are a pair whatever their scale: see :func:`title`.
 
     Raises:
         ReportError: where none match.
@@ -57,13 +59,24 @@ def pair_up(a: Sequence[Comparison], b: Sequence[Comparison]) -> list[tuple[Comp
     pairs = []
     for one in a:
         same = [two for two in b if two.name == one.name]
-        exact = [two for two in same if (two.preset, two.changes) == (one.preset, one.changes)] or same
+        exact = [two for two in same if (two.preset, two.changes) == (one.preset, one.changes)]
+        if len(same) == 1 == sum(other.name == one.name for other in a):
+            exact = same
         if exact:
             pairs.append((one, exact[0]))
     if not pairs:
         names = [", ".join(sorted({c.name or "unnamed" for c in side})) for side in (a, b)]
         raise ReportError(f"nothing in common: A holds {names[0]}, B holds {names[1]}: name two folders to compare")
     return pairs
+
+
+def title(a: Comparison, b: Comparison) -> str:
+    """Of the two, with what tells them apart: another experiment, scale, or values of the user's own."""
+    names = [a.title] if a.title == b.title else [a.title, b.title]
+    if (a.preset, a.changes) == (b.preset, b.changes):
+        return " / ".join(names)
+    scales = [", ".join(filter(None, (one.preset, *one.changes))) or "no preset" for one in (a, b)]
+    return f"{' / '.join(names)} (A: {scales[0]}; B: {scales[1]})"
 
 
 def side_by_side(a: Comparison, b: Comparison) -> list[Pair]:

@@ -53,8 +53,8 @@ def commit() -> str | None:
         return None
 
 
-def describe(threads: int) -> Machine:
-    """This machine, before the run has taken any time.
+def describe(threads: int, data: str = "") -> Machine:
+    """This machine, before the run has taken any time; ``data`` stands for the user's own arrays, if there are any.
 
     >>> describe(threads=1).versions["torch"] == torch.__version__
     True
@@ -66,7 +66,8 @@ def describe(threads: int) -> Machine:
             "python": platform.python_version(),
             "torch": torch.__version__,
             "numpy": np.__version__,
-        },
+        }
+        | ({"data": data} if data else {}),
         platform=f"{platform.platform(terse=True)}, {platform.machine()}, {os.cpu_count()} cores",
         commit=commit(),
         command=shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),

@@ -17,12 +17,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
+from bgd.data import DataError
 from bgd.optim import CollapseWarning
 from bgd.runs import metrics
-from bgd.runs.build import build_learner, build_stream, check, note_on
+from bgd.runs.build import build_learner, build_stream, check, names_of, note_on, own_data
 from bgd.runs.environment import describe, torch_threads
 from bgd.runs.evaluate import histogram, inferences, score, stds
-from bgd.runs.folder import RunFolder, finished, read_result, write_json
+from bgd.runs.folder import RunFolder, finished, read_machine, read_result, write_json
 from bgd.runs.interrupt import Interrupted, Wish, wishes
 from bgd.runs.randomness import generator_states, own_randomness, restore_generators
 from bgd.runs.types import (
@@ -30,6 +31,7 @@ from bgd.runs.types import (
     Evaluation,
     Fit,
     RunConfig,
+    RunError,
     RunResult,
     StdHistogram,
 )
@@ -110,11 +112,33 @@ def run(
     options = options or Options()
     files = RunFolder(Path(folder))
     with files.opened(config):
+        check_same_data(config, files.path)
         if finished(files.path):
             return read_result(files.path)
         randomness = own_randomness(config.seed, config.device)
         with torch_threads(options.threads), randomness, wishes(options.patient) as wish:
             return _Session(config, files, options, wish, report or (lambda _: None)).complete()
+
+
+def check_same_data(config: RunConfig, folder: Path) -> None:
+    """Refuse to go on with, or to take the result of, a run that had other arrays of the user's own.
+
+    Raises:
+        RunError: names the data and the way out.
+    """
+    machine = read_machine(folder)
+    before = machine.versions.get("data") if machine else None
+    if before is None:
+        return
+    try:
+        now = own_data(config.setup.data)
+    except DataError:
+        return  # what a finished run learnt from need not be there any more; one that goes on will say so
+    if now != before:
+        raise RunError(
+            f"{config.title}: {', '.join(names_of(config.setup.data))} has changed since {folder} was made: remove "
+            "that folder to do the run again, or keep both with another --out"
+        )
 
 
 class _Session:
@@ -123,6 +147,7 @@ class _Session:
     def __init__(self, config: RunConfig, files: RunFolder, options: Options, wish: Wish, report: Report) -> None:
         self.config, self.files, self.options, self.wish, self.report = config, files, options, wish, report
         self.stream = build_stream(config)
+        self.data = own_data(config.setup.data)
         self.learner = build_learner(config, self.stream)
         self.names = list(self.stream.tasks.names)
         self.length = len(self.stream)
@@ -356,7 +381,7 @@ class _Session:
 
     def machine(self) -> Any:
         """This machine, with the time spent so far."""
-        return describe(self.options.threads).model_copy(
+        return describe(self.options.threads, self.data).model_copy(
             update={
                 "seconds": self.seconds + time.perf_counter() - self.started,
                 "train_seconds": self.train_seconds,
