@@ -1,5 +1,6 @@
 """The same work is done once, and only the same work."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,19 @@ def test_a_setting_left_to_its_default_equals_the_same_setting_given() -> None:
     given = RunConfig(method="bgd", settings={"std_init": 0.02, "lr": 1.0})
     assert work(given) == work(RunConfig(method="bgd", settings={"lr": 1.0}))
     assert work(given) != work(RunConfig(method="bgd", settings={"lr": 2.0}))
+
+
+def test_a_run_from_the_day_of_another_default_is_not_taken_over(tmp_path: Path) -> None:
+    configs, folders = declared(tmp_path, "labels-trick", methods=["SGD"], columns=["class learning"])
+    donor = tmp_path / "elsewhere" / "run"
+    run(configs[0].model_copy(update={"settings": {}}), donor)  # the learning rate is left to its default
+    environment = json.loads((donor / "environment.json").read_text())
+    assert environment["settings"]["lr"] == configs[0].settings["lr"]
+    for then in (environment["settings"] | {"lr": 0.5}, {}):  # another default; and a run that does not say
+        (donor / "environment.json").write_text(json.dumps(environment | {"settings": then}))
+        assert take_over(folders, tmp_path, threads=1) == {}
+    (donor / "environment.json").write_text(json.dumps(environment))
+    assert len(take_over(folders, tmp_path, threads=1)) == 1
 
 
 def test_paper_tables_share_their_cells() -> None:

@@ -8,7 +8,7 @@ well: with them in its place, a comparison goes on where another machine left it
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,21 +19,23 @@ from bgd.experiments.pack import shows_curves
 from bgd.methods import settings_of
 from bgd.runs.build import own_data
 from bgd.runs.environment import describe
-from bgd.runs.folder import RunFolder, finished, read_config, read_result
+from bgd.runs.folder import RunFolder, finished, read_config, read_machine, read_result
 from bgd.runs.types import Machine, RunConfig, RunResult
 
 LABELS = ("experiment", "preset", "row", "column")
 
 
-def work(config: RunConfig) -> str:
+def work(config: RunConfig, defaults: Mapping[str, Any] | None = None) -> str:
     """What decides the numbers of a run, with every setting that was left to its default; labels are no part of it.
+
+    ``defaults`` are the method's of today, unless those of the day of the run are given.
 
     >>> one = RunConfig(method="sgd", row="SGD", settings={"lr": 0.01})
     >>> work(one) == work(RunConfig(method="sgd", experiment="another")) != work(one.model_copy(update={"seed": 1}))
     True
     """
     everything: dict[str, Any] = config.model_dump(mode="json", exclude=set(LABELS))
-    everything["settings"] = settings_of(config.method) | config.settings
+    everything["settings"] = {**(settings_of(config.method) if defaults is None else defaults), **config.settings}
     return json.dumps(everything, sort_keys=True)
 
 
@@ -41,9 +43,9 @@ def take_over(folders: Sequence[Path], others: Path, threads: int) -> dict[Path,
     """Finish planned runs whose work is done in a run below ``others``; returns their folders, each with the other's.
 
     Only results of runs with as many threads, the same versions of this package and of torch, and the same arrays
-    where these are the user's own count, since their bits differ otherwise; what cannot be read is passed over, as is a
-    packed run whose training losses were left out where they are to be shown. The machine's record, with the time that
-    it took, comes along.
+    where these are the user's own count, since their bits differ otherwise. A setting that a run left to its default is
+    what it was on the day of the run. What cannot be read is passed over, as is a packed run whose training losses were
+    left out where they are to be shown. The machine's record, with the time that it took, comes along.
     """
     wanted = {work(config): (path, config) for path in folders if not finished(path) for config in [read_config(path)]}
     taken: dict[Path, Path] = {}
@@ -67,12 +69,14 @@ def _done_below(others: Path, wanted: Container[str]) -> Iterator[tuple[Path, st
     """Finished work that is wanted: whole runs with their folders, then packed ones with the file that holds them."""
     for folder in sorted(run_folders(others)):
         with suppress(BGDError):
-            if finished(folder) and (done := work(read_config(folder))) in wanted:
+            if not finished(folder) or not (machine := read_machine(folder)):
+                continue
+            if (done := work(read_config(folder), machine.settings)) in wanted:
                 yield folder, done, read_result(folder)
     for file in sorted(others.rglob(PACKED)):
         with suppress(BGDError):
             for result in read_packed(file.parent):
-                if (done := work(result.config)) in wanted:
+                if result.machine and (done := work(result.config, result.machine.settings)) in wanted:
                     yield file, done, result
 
 

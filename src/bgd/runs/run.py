@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from bgd.data import DataError
+from bgd.methods import settings_of
 from bgd.optim import CollapseWarning
 from bgd.runs import metrics
 from bgd.runs.build import build_learner, build_stream, check, names_of, note_on, own_data
@@ -387,6 +388,7 @@ class _Session:
                 "train_seconds": self.train_seconds,
                 "work_seconds": self.work_seconds + self.work() - self.began_work,
                 "sessions": self.sessions,
+                "settings": settings_of(self.config.method) | self.config.settings,
             }
         )
 

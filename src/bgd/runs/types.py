@@ -162,6 +162,9 @@ class RunConfig(Strict):
     >>> config = RunConfig(method="bgd", settings={"std_init": 0.06})
     >>> config.digest == RunConfig.model_validate_json(config.model_dump_json()).digest
     True
+    >>> one, other = {"lr": 1.0, "std_init": 0.1}, {"std_init": 0.1, "lr": 1.0}
+    >>> RunConfig(method="bgd", settings=one).digest == RunConfig(method="bgd", settings=other).digest
+    True
     """
 
     experiment: str = Field(default="", description="name of the experiment")
@@ -176,9 +179,10 @@ class RunConfig(Strict):
 
     @property
     def digest(self) -> str:
-        """A short name for exactly this configuration."""
+        """A short name for exactly this configuration, in whatever order its settings are given."""
         added: Any = {"setup": {part: _at_default(getattr(self.setup, part), names) for part, names in ADDED.items()}}
-        return hashlib.sha256(self.model_dump_json(exclude=added).encode()).hexdigest()[:10]
+        ordered = self.model_copy(update={"settings": dict(sorted(self.settings.items()))})
+        return hashlib.sha256(ordered.model_dump_json(exclude=added).encode()).hexdigest()[:10]
 
     @property
     def title(self) -> str:
@@ -242,6 +246,9 @@ class Machine(Strict):
     train_seconds: float = Field(default=0.0, description="of training alone, otherwise as work_seconds")
     sessions: int = Field(default=1, description="how often the run was started or resumed")
     threads: int = 1
+    settings: dict[str, Any] = Field(
+        default_factory=dict, description="all settings of the method: those of the run, and the defaults of its day"
+    )
     versions: dict[str, str] = Field(default_factory=dict)
     platform: str = ""
     commit: str | None = None
