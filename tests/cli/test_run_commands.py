@@ -10,7 +10,7 @@ import time
 import pytest
 
 from bgd.cli import main
-from bgd.cli.resume import threads_of
+from bgd.cli.resume import began
 
 SMALL = ["--methods", "sgd,adam", "--column", "split, class", "--jobs", "1"]
 
@@ -119,14 +119,15 @@ def test_a_failed_run_is_reported_at_the_end_and_tried_again(bgd, tmp_path):
     assert "1 of 1 run failed" in err
 
 
-def test_a_resumed_run_keeps_its_number_of_threads(bgd, tmp_path):
-    assert bgd("run", "digits", "-p", "smoke", *SMALL, "--threads", "2")[0] == 0
+def test_a_resumed_run_keeps_its_threads_and_its_network(bgd, tmp_path):
+    assert bgd("run", "digits", "-p", "smoke", *SMALL, "--threads", "2", "--keep")[0] == 0
     for run in (tmp_path / "runs" / "digits-smoke").glob("*/"):
         (run / "result.json").unlink()  # as if it had been interrupted
     assert bgd("resume")[0] == 0
     again = [json.loads(file.read_text()) for file in tmp_path.rglob("environment.json")]
     assert [machine["threads"] for machine in again] == [2, 2]
-    assert threads_of(tmp_path / "runs" / "digits-smoke" / "has-not-begun") == 2
+    assert len(list(tmp_path.rglob("checkpoint-*.pt"))) == 2
+    assert began(tmp_path / "runs" / "digits-smoke" / "has-not-begun").threads == 2
 
 
 def test_runs_of_an_older_declaration_are_not_resumed(bgd, tmp_path):
@@ -142,6 +143,17 @@ def test_runs_of_an_older_declaration_are_not_resumed(bgd, tmp_path):
     assert bgd("resume")[0] == 0
     (done,) = tmp_path.rglob("result.json")
     assert json.loads((done.parent / "config.json").read_text())["settings"] == {"lr": 0.2}
+
+
+def test_show_names_rotations_and_drifts_as_they_are(bgd, tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        'title = "Mine"\n[columns.turned]\ntasks = {cut = "rotate", degrees = [0, 30]}\n'
+        '[columns.turning]\nscenario = "continuous task-agnostic"\nstream = {kind = "drifting", moments = 4}\n'
+        '[methods.SGD]\nmethod = "sgd"\n'
+    )
+    _, out, _ = bgd("show", tmp_path / "mine.toml")
+    assert "2 tasks (rotate)" in out
+    assert "turning from 0 to 90 degrees, tested at 4 moments" in " ".join(out.split())
 
 
 def test_an_unwritable_folder(bgd, tmp_path):

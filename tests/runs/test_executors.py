@@ -92,3 +92,25 @@ def test_asked_to_stop_it_saves_every_run(executor, tmp_path):
     while not all(finished(job.folder) for job in jobs) and time.monotonic() < deadline:
         assert not [o.error for o in here(jobs, silent) if o.error]
     assert all(finished(job.folder) for job in jobs)
+
+
+def test_asked_to_stop_at_the_end_of_a_run_it_begins_no_other(tmp_path):
+    jobs = jobs_in(tmp_path, [RUNS["offline"]] * 3)
+
+    def ask(job, place):
+        if job is jobs[0] and place.done == place.of:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    outcomes = list(here(jobs, ask))
+    assert len(outcomes) == 1
+
+
+def test_asked_to_stop_while_it_starts_it_stops(tmp_path):
+    long = small("sgd", {"kind": "continuous", "iterations": 10_000_000}, "continuous task-agnostic")
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+    began = time.monotonic()
+    outcomes = list(Processes(1)(jobs_in(tmp_path, [long]), silent))
+    timer.join()
+    assert all(outcome.interrupted for outcome in outcomes)
+    assert time.monotonic() - began < 60  # and not when the run has ended

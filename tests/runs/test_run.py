@@ -5,9 +5,11 @@ import json
 import numpy as np
 import pytest
 import torch
-from small_runs import DATA, DRIFTING, RUNS, small
+from small_runs import DATA, DISCRETE, DRIFTING, RUNS, small
 
 from bgd.methods import create
+from bgd.methods.base import generator_for
+from bgd.methods.bgd import BGD
 from bgd.runs import Options, RunConfig, RunError, metrics, run
 from bgd.runs.build import build_learner, build_stream, check
 from bgd.runs.environment import describe
@@ -193,3 +195,49 @@ def test_offline_on_a_drift_sees_all_moments_at_once():
 
 def test_a_drift_has_neighbouring_pixels():
     check(small("sgd", DRIFTING | {"augment": {"crop": 1}}, "continuous task-agnostic"))
+
+
+@pytest.fixture
+def changed(monkeypatch):
+    """Another default, as a later version may have it."""
+    return lambda: monkeypatch.setitem(BGD.__init__.__kwdefaults__, "mc_samples", 3)
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_run_of_another_default_is_neither_taken_nor_gone_on_with(done, changed, tmp_path):
+    config = small("bgd", DRIFTING, "continuous task-agnostic", {"std_init": 0.05})
+    run(config, tmp_path)
+    if not done:
+        (tmp_path / "result.json").unlink()
+    changed()
+    with pytest.raises(RunError, match=r"the default of mc_samples has changed since .*: remove that folder"):
+        run(config, tmp_path)
+
+
+def test_a_run_resumed_elsewhere_says_so(tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(place):
+        if place.done >= 20:
+            raise Stop
+
+    config = RUNS["bgd, drifting"]
+    with pytest.raises(Stop):
+        run(config, tmp_path, Options(threads=2, checkpoint_seconds=0), stop)
+    path = tmp_path / "environment.json"
+    path.write_text(path.read_text().replace(f'"{torch.__version__}"', '"1.0"'))
+    versions = run(config, tmp_path).machine.versions
+    assert versions["torch"] == f"1.0, then {torch.__version__}"
+    assert versions["threads"] == "2, then 1"
+    assert "threads" not in run(config, tmp_path / "other").machine.versions
+
+
+def test_noise_does_not_begin_where_the_weights_did():
+    config = small("bbb", DISCRETE, "domain")
+    stream = build_stream(config)
+    learner = build_learner(config, stream)
+    for p in learner.net.parameters():
+        if p.ndim > 1:
+            eps = torch.randn(p.shape, generator=generator_for(learner.net, config.seed))
+            assert abs(torch.corrcoef(torch.stack([p.detach().flatten(), eps.flatten()]))[0, 1]) < 0.2

@@ -1,5 +1,6 @@
 """Folders that cannot be used: one clear error, nothing damaged."""
 
+import math
 import multiprocessing
 import resource
 import time
@@ -7,7 +8,7 @@ import time
 import pytest
 from small_runs import RUNS
 
-from bgd.runs import Options, RunError, run
+from bgd.runs import Options, RunConfig, RunError, run
 from bgd.runs.executors import Job, attempt
 from bgd.runs.folder import RunFolder, read_result, write_atomically
 
@@ -102,3 +103,39 @@ def test_checkpoints_hold_no_code(tmp_path):
 class _Evil:
     def __reduce__(self):
         return print, ("code that ran",)
+
+
+def test_new_checkpoints_are_kept_where_older_ones_cannot_be_used(tmp_path):
+    folder = RunFolder(tmp_path)
+    with folder.opened(CONFIG):
+        folder.metrics.add("loss", iteration=1, loss=1.0)
+        for iteration in (400, 500):
+            folder.save(iteration, {"iteration": iteration})
+    (tmp_path / "metrics.jsonl").write_text("{}\n")  # someone edited it
+    folder = RunFolder(tmp_path)
+    with folder.opened(CONFIG):
+        assert folder.load() is None
+        folder.metrics.cut(None)
+        folder.save(10, {"iteration": 10})
+        assert folder.load()["iteration"] == 10
+
+
+def test_a_folder_in_use_is_not_called_failed(tmp_path):
+    with RunFolder(tmp_path).opened(CONFIG):
+        outcome = attempt(Job(CONFIG, tmp_path))
+    assert "another process is at work" in outcome.error
+    assert not (tmp_path / "failure.txt").exists()
+
+
+def test_an_old_failure_is_forgotten_once_the_run_goes_on(tmp_path):
+    run(CONFIG, tmp_path)
+    (tmp_path / "result.json").unlink()
+    (tmp_path / "failure.txt").write_text("ValueError: of yesterday")
+    seen = []
+    run(CONFIG, tmp_path, report=lambda place: seen.append((tmp_path / "failure.txt").exists()))
+    assert not any(seen)
+
+
+def test_infinite_settings_survive_their_file():
+    config = RunConfig(method="kfac", settings={"kl_clip": math.inf})
+    assert RunConfig.model_validate_json(config.model_dump_json()) == config

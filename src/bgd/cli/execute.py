@@ -25,7 +25,7 @@ from bgd.runs.executors import Executor, Job, Outcome, Processes, here
 from bgd.runs.folder import finished
 from bgd.runs.interrupt import Interrupted
 from bgd.runs.ray_executor import OnRay
-from bgd.runs.run import Options, check_same_data
+from bgd.runs.run import Options, check_unchanged
 from bgd.runs.types import RunError
 
 
@@ -125,7 +125,7 @@ def execute(
         Interrupted: if someone asked to stop (exit code 130).
     """
     for job in jobs:
-        check_same_data(job.config, job.folder)
+        check_unchanged(job.config, job.folder)
     todo = [job for job in jobs if not finished(job.folder)]
     for config in {job.config.setup.model_dump_json(): job.config for job in todo}.values():
         # data is fetched once, and what is wrong with it, or with the network for it, is said before anything starts

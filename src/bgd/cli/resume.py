@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,8 @@ from bgd.experiments.comparison import FILE, collect, run_folders
 from bgd.runs.environment import results_folder
 from bgd.runs.executors import Job
 from bgd.runs.folder import finished, read_config, read_machine
-from bgd.runs.types import RunError
+from bgd.runs.run import Options
+from bgd.runs.types import Machine, RunError
 
 
 def resume(
@@ -50,22 +50,27 @@ def resume(
     comparisons = {path.parent for path in paths if (path.parent / FILE).exists()}
     # no report would show what an older declaration asked for
     outdated = {path for folder in comparisons for path in collect(folder).outdated} - set(chosen)
-    waiting = {path: threads or threads_of(path) for path in paths if not finished(path) and path not in outdated}
-    how = How(jobs, max(waiting.values(), default=1), executor, keep, quiet, as_json, ray_address)
-    todo = [Job(read_config(path), path, replace(how.options(), threads=number)) for path, number in waiting.items()]
+    waiting = {path: began(path) for path in paths if not finished(path) and path not in outdated}
+    options = {
+        path: Options(threads=threads or machine.threads, keep=keep or machine.keep)
+        for path, machine in waiting.items()
+    }
+    most = max((own.threads for own in options.values()), default=1)
+    how = How(jobs, most, executor, keep, quiet, as_json, ray_address)
+    todo = [Job(read_config(path), path, own) for path, own in options.items()]
     if not todo and not quiet and not as_json:
         Console(stderr=True).print("nothing to resume: every run is finished", style="dim")
     execute(todo, how, sorted(comparisons))
 
 
-def threads_of(run: Path) -> int:
-    """With how many threads a run began; one that has not begun goes with the others of its comparison.
+def began(run: Path) -> Machine:
+    """How a run began: its threads, and whether to keep its network; one that has not begun goes with its comparison.
 
-    >>> threads_of(Path("no-such-run"))
+    >>> began(Path("no-such-run")).threads
     1
     """
-    began = (read_machine(path) for path in (run, *sorted(run.parent.glob("*/"))))
-    return next((machine.threads for machine in began if machine), 1)
+    machines = (read_machine(path) for path in (run, *sorted(run.parent.glob("*/"))))
+    return next((machine for machine in machines if machine), Machine())
 
 
 def latest(root: Path) -> Path:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bgd.errors import BGDError
-from bgd.runs.folder import write_failure
+from bgd.runs.folder import NotOurs, write_failure
 from bgd.runs.interrupt import Interrupted, wishes
 from bgd.runs.run import Options, Place, Report, run
 from bgd.runs.types import RunConfig, RunResult
@@ -73,6 +73,8 @@ def attempt(job: Job, report: Report | None = None) -> Outcome:
         return Outcome(job, run(job.config, job.folder, job.options, report))
     except Interrupted as error:
         return Outcome(job, error=str(error), interrupted=True)
+    except NotOurs as error:  # the traceback would lie beside a run that has not failed
+        return Outcome(job, error=str(error))
     except Exception as error:
         message = str(error) if isinstance(error, BGDError) else f"{type(error).__name__}: {error}"
         return Outcome(job, error=message, traceback=write_failure(job.folder))
@@ -86,15 +88,16 @@ def here(jobs: Sequence[Job], progress: Progress) -> Iterator[Outcome]:
     >>> [outcome.error for outcome in here([Job(config, Path(tempfile.mkdtemp()))], lambda *_: None)]
     [None]
     """
-    for job in jobs:
+    with wishes() as wish:  # also what is asked at the very end of a run, too late for that one
+        for job in jobs:
 
-        def report(place: Place, job: Job = job) -> None:
-            progress(job, place)
+            def report(place: Place, job: Job = job) -> None:
+                progress(job, place)
 
-        outcome = attempt(job, report)
-        yield outcome
-        if outcome.interrupted:
-            return
+            outcome = attempt(job, report)
+            yield outcome
+            if outcome.interrupted or wish.stop:
+                return
 
 
 class Processes:
@@ -115,7 +118,8 @@ class Processes:
             try:
                 while (waiting and not wish.stop) or any(worker.job for worker in workers):
                     while waiting and not wish.stop and (worker := self._idle(workers, context)):
-                        worker.give(waiting.pop(0))
+                        if not wish.stop:  # a new worker takes a while to start
+                            worker.give(waiting.pop(0))
                     busy = {worker.connection: worker for worker in workers if worker.job}
                     if wish.stop:
                         for worker in busy.values():
@@ -150,6 +154,7 @@ class _Worker:
         theirs.close()
         self.job: Job | None = None
         self.dead = False
+        self._ready = False
         self._asked = False
 
     def give(self, job: Job) -> None:
@@ -166,6 +171,9 @@ class _Worker:
             self.process.join()
             self.dead = True
             return self._died(self.process.exitcode, self.job)
+        if message is None:
+            self._ready = True
+            return None
         if not isinstance(message, Outcome):
             progress(self.job, message)
             return None
@@ -177,6 +185,7 @@ class _Worker:
         self.ask_to_stop()
         while self.job and not self.dead:
             self.hear(lambda *_: None)
+            self.ask_to_stop()
         self.connection.close()
         self.process.join()
 
@@ -191,7 +200,8 @@ class _Worker:
         return Outcome(job, error=f"its process died ({how}); it can go on from its last checkpoint with: {go_on}")
 
     def ask_to_stop(self) -> None:
-        if self.job and not self._asked and self.process.pid and self.process.is_alive():
+        """Once, and not before it listens: a process that is just starting ignores it."""
+        if self.job and self._ready and not self._asked and self.process.pid and self.process.is_alive():
             self._asked = True
             os.kill(self.process.pid, signal.SIGINT)
 
@@ -199,6 +209,7 @@ class _Worker:
 def _work(connection: Connection) -> None:
     # while no run listens for it, a wish to stop may end the process: there is nothing to save
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    connection.send(None)  # ready
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
             job = connection.recv()

@@ -129,6 +129,10 @@ class Metrics:
         self.records.append(record)
 
 
+class NotOurs(RunError):
+    """A folder in which another run, or another process, is at work: nothing may be written there."""
+
+
 class RunFolder:
     """A run's folder, held by this process alone while it is open.
 
@@ -153,7 +157,7 @@ class RunFolder:
             try:
                 lock.acquire()
             except Timeout:
-                raise RunError(
+                raise NotOurs(
                     f"{self.path}: another process is at work on this run: wait for it, or end it, then go on with: "
                     f"bgd resume {self.path}"
                 ) from None
@@ -176,19 +180,23 @@ class RunFolder:
         content = buffer.getvalue()
         name = f"checkpoint-{iteration}-{hashlib.sha256(content).hexdigest()[:32]}.pt"
         write_atomically(self.path / name, content)
-        for old in self.checkpoints()[KEPT:]:
+        others = [path for path in self.checkpoints() if path.name != name]
+        for old in others[KEPT - 1 :]:
             old.unlink()
 
     def load(self) -> dict[str, Any] | None:
-        """The last good checkpoint, or None: its hash is right, and the metrics it builds on are there."""
+        """The last good checkpoint, or None: its hash is right, and the metrics it builds on are there.
+
+        Those that are not good are removed: they would stand in the way of new ones.
+        """
         for path in self.checkpoints():
             content = path.read_bytes()
-            if not path.name.endswith(f"-{hashlib.sha256(content).hexdigest()[:32]}.pt"):
-                continue
-            # to the CPU, from where a learner takes its state: the GPU that wrote it may be another one, or full
-            state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-            if self.metrics.holds(state["metrics"]):
-                return state
+            if path.name.endswith(f"-{hashlib.sha256(content).hexdigest()[:32]}.pt"):
+                # to the CPU, from where a learner takes its state: the GPU that wrote it may be another one, or full
+                state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+                if self.metrics.holds(state["metrics"]):
+                    return state
+            path.unlink()
         return None
 
     def finish(self, result: RunResult, machine: Machine, keep: bool = False) -> None:
@@ -229,7 +237,7 @@ def prepare(path: Path, config: RunConfig) -> None:
     >>> prepare(path, RunConfig(method="sgd"))
     >>> prepare(path, RunConfig(method="adam"))
     Traceback (most recent call last):
-    bgd.runs.types.RunError: ...: this folder holds another run (sgd, seed 0): choose another folder
+    bgd.runs.folder.NotOurs: ...: this folder holds another run (sgd, seed 0): choose another folder
     """
     with clear_errors(path):
         path.mkdir(parents=True, exist_ok=True)
@@ -237,7 +245,7 @@ def prepare(path: Path, config: RunConfig) -> None:
             write_json(path / "config.json", config)
     held = read_config(path)
     if held.digest != config.digest:
-        raise RunError(f"{path}: this folder holds another run ({held.title}): choose another folder")
+        raise NotOurs(f"{path}: this folder holds another run ({held.title}): choose another folder")
 
 
 def read_config(path: Path) -> RunConfig:

@@ -17,6 +17,10 @@ class Interrupted(RunError):
     exit_code = 130
 
 
+_held: list[Wish] = []
+"""Of the main thread, the innermost last."""
+
+
 class Wish:
     """Whether someone asked to stop."""
 
@@ -29,7 +33,7 @@ def wishes(patient: bool = False) -> Iterator[Wish]:
     """Inside, SIGINT and SIGTERM set ``stop``; a second one ends at once, unless ``patient``.
 
     A worker is patient: its terminal and its parent may both send the same wish. Signals belong to the main thread;
-    elsewhere nothing is changed.
+    elsewhere nothing is changed. A wish that is heard inside holds for those around it as well.
 
     >>> import os
     >>> with wishes() as wish:
@@ -49,8 +53,12 @@ def wishes(patient: bool = False) -> Iterator[Wish]:
         wish.stop = True
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    _held.append(wish)
     try:
         yield wish
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        _held.remove(wish)
+        if wish.stop and _held:
+            _held[-1].stop = True

@@ -106,7 +106,8 @@ def anytime_accuracy(R: ArrayLike, seen: Sequence[int] | None = None) -> float:
 
     Args:
         R: accuracies (E, T), a row for each evaluation; see ``evaluation_schedule``.
-        seen: how many tasks had begun at each evaluation; None counts all tasks at all times.
+        seen: how many tasks had begun at each evaluation (in a fading stream: their N / T iterations, though a few of
+            their samples come earlier); None counts all tasks at all times.
 
     >>> anytime_accuracy([[0.9, 0.1], [0.8, 0.6]], seen=[1, 2])
     0.8

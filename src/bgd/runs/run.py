@@ -31,6 +31,7 @@ from bgd.runs.types import (
     CurvePoint,
     Evaluation,
     Fit,
+    Machine,
     RunConfig,
     RunError,
     RunResult,
@@ -113,7 +114,7 @@ def run(
     options = options or Options()
     files = RunFolder(Path(folder))
     with files.opened(config):
-        check_same_data(config, files.path)
+        check_unchanged(config, files.path)
         if finished(files.path):
             return read_result(files.path)
         randomness = own_randomness(config.seed, config.device)
@@ -121,25 +122,33 @@ def run(
             return _Session(config, files, options, wish, report or (lambda _: None)).complete()
 
 
-def check_same_data(config: RunConfig, folder: Path) -> None:
-    """Refuse to go on with, or to take the result of, a run that had other arrays of the user's own.
+def check_unchanged(config: RunConfig, folder: Path) -> None:
+    """Refuse to go on with, or to take the result of, a run that had other defaults or other arrays of the user's own.
 
     Raises:
-        RunError: names the data and the way out.
+        RunError: names what has changed and the way out.
     """
     machine = read_machine(folder)
-    before = machine.versions.get("data") if machine else None
+    if machine is None:
+        return
+    way_out = f"since {folder} was made: remove that folder to do the run again, or keep both with another --out"
+    now = _plain(settings_of(config.method) | config.settings)
+    if changed := [key for key, value in machine.settings.items() if now.get(key) != value]:
+        raise RunError(f"{config.title}: the default of {', '.join(changed)} has changed {way_out}")
+    before = machine.versions.get("data")
     if before is None:
         return
     try:
-        now = own_data(config.setup.data)
+        same = own_data(config.setup.data) == before
     except DataError:
         return  # what a finished run learnt from need not be there any more; one that goes on will say so
-    if now != before:
-        raise RunError(
-            f"{config.title}: {', '.join(names_of(config.setup.data))} has changed since {folder} was made: remove "
-            "that folder to do the run again, or keep both with another --out"
-        )
+    if not same:
+        raise RunError(f"{config.title}: {', '.join(names_of(config.setup.data))} has changed {way_out}")
+
+
+def _plain(settings: dict[str, Any]) -> dict[str, Any]:
+    """As they are read again from a file."""
+    return Machine.model_validate_json(Machine(settings=settings).model_dump_json()).settings
 
 
 class _Session:
@@ -152,6 +161,7 @@ class _Session:
         self.learner = build_learner(config, self.stream)
         self.names = list(self.stream.tasks.names)
         self.length = len(self.stream)
+        self.before: Machine | None = None
         self.iteration = 0
         self.loss_sum, self.loss_count = 0.0, 0
         self.seconds, self.train_seconds, self.work_seconds, self.sessions = 0.0, 0.0, 0.0, 1
@@ -169,6 +179,7 @@ class _Session:
         self.events = sorted(moments | set(self.stream.stages) | {self.length})
 
     def complete(self) -> RunResult:
+        (self.files.path / "failure.txt").unlink(missing_ok=True)  # of an attempt before this one
         self.resume()
         self.tell("starting")
         self.started = self.saved = time.perf_counter()
@@ -379,11 +390,16 @@ class _Session:
         self.seconds, self.train_seconds, *work = state["seconds"]
         self.work_seconds = work[0] if work else self.seconds  # nor did it measure work apart
         self.sessions = state["sessions"] + 1
+        self.before = read_machine(self.files.path)
 
     def machine(self) -> Any:
-        """This machine, with the time spent so far."""
-        return describe(self.options.threads, self.data).model_copy(
+        """This machine, with the time spent so far; where a run was resumed elsewhere, what differs is named."""
+        here = describe(self.options.threads, self.data)
+        versions = _versions(self.before, here) if self.before else here.versions
+        return here.model_copy(
             update={
+                "versions": versions,
+                "keep": self.options.keep,
                 "seconds": self.seconds + time.perf_counter() - self.started,
                 "train_seconds": self.train_seconds,
                 "work_seconds": self.work_seconds + self.work() - self.began_work,
@@ -391,6 +407,17 @@ class _Session:
                 "settings": settings_of(self.config.method) | self.config.settings,
             }
         )
+
+
+def _versions(before: Machine, here: Machine) -> dict[str, str]:
+    """Of all sessions of a run: bits depend on them, and those of a mixed run are like no other's."""
+    versions = here.versions | {"threads": str(here.threads)}
+    then = {"threads": str(before.threads)} | before.versions
+    joined = {
+        key: then[key] if then.get(key, now).endswith(now) else f"{then[key]}, then {now}"
+        for key, now in versions.items()
+    }
+    return {key: value for key, value in joined.items() if key != "threads" or ", then " in value}
 
 
 def summarise(config: RunConfig, names: list[str], stages: tuple[int, ...], records: list[dict[str, Any]]) -> RunResult:

@@ -9,9 +9,10 @@ All accuracies lie in [0, 1].
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from bgd.errors import BGDError
 from bgd.inference import Method as Inference
@@ -24,6 +25,9 @@ class RunError(BGDError):
     >>> RunError.exit_code
     1
     """
+
+
+WORDS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 
 
 class Strict(BaseModel):
@@ -177,6 +181,12 @@ class RunConfig(Strict):
     setup: Setup = Setup()
     device: str = "cpu"
 
+    @field_validator("settings")
+    @classmethod
+    def _numbers(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        """JSON has no infinity: it is written as a word, and read again as what it is."""
+        return {key: WORDS.get(value, value) if isinstance(value, str) else value for key, value in settings.items()}
+
     @property
     def digest(self) -> str:
         """A short name for exactly this configuration, in whatever order its settings are given."""
@@ -197,7 +207,7 @@ class Evaluation(Strict):
     stage: int | None = Field(
         default=None, description="the row of R that this is; None between stages and at the start"
     )
-    seen: int = Field(description="tasks that have begun by then")
+    seen: int = Field(description="tasks whose share of the iterations, N / T, has begun by then")
     accuracy: list[float] = Field(description="of each task, by the run's own inference method")
     loss: list[float] = Field(description="mean cross-entropy of each task's test part, by MAP")
     by_inference: dict[Inference, list[float]] = Field(
@@ -246,6 +256,7 @@ class Machine(Strict):
     train_seconds: float = Field(default=0.0, description="of training alone, otherwise as work_seconds")
     sessions: int = Field(default=1, description="how often the run was started or resumed")
     threads: int = 1
+    keep: bool = Field(default=False, description="whether the last checkpoint is to be kept")
     settings: dict[str, Any] = Field(
         default_factory=dict, description="all settings of the method: those of the run, and the defaults of its day"
     )
