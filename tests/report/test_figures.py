@@ -233,3 +233,9 @@ def test_a_task_that_comes_back_has_its_own_bar():
     (entry,) = compare([run]).entries.values()
     assert list(entry.tasks) == ["task 1", "task 2", "task 3", "task 1 (2)", "task 5"]
     assert [end.mean for end in entry.tasks.values()] == pytest.approx([100 * value for value in run.R[-1]])
+
+
+def test_a_wide_spread_does_not_stretch_the_axis_beyond_all_and_nothing():
+    left, right = figures.forest([("BGD", Summary(64.7, 48.2, 3), None)], title="t").axes[0].get_xlim()
+    assert -5 < left < 20
+    assert 100 <= right < 105

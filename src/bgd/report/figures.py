@@ -165,6 +165,9 @@ def forest(
                 bar.lines[0].set_gid(f"series:{label}: {ours.mean:.2f}{spread}")
         ax.set_yticks(range(len(rows)), [label for label, _, _ in rows])
         ax.set_ylim(len(rows) - 0.4, -0.6)
+        if xlabel.endswith("%"):  # a wide spread reaches beyond what there is
+            left, right = ax.get_xlim()
+            ax.set_xlim(max(left, -3), min(right, 103))
         _title(ax, title)
         ax.set_xlabel(xlabel)
         ax.grid(visible=False, axis="y")
