@@ -209,8 +209,8 @@ class _Worker:
 def _work(connection: Connection) -> None:
     # while no run listens for it, a wish to stop may end the process: there is nothing to save
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    connection.send(None)  # ready
     with contextlib.suppress(EOFError, BrokenPipeError):
+        connection.send(None)  # ready
         while True:
             job = connection.recv()
             patient = replace(job, options=replace(job.options, patient=True))
