@@ -193,6 +193,7 @@ def own(tmp_path, monkeypatch):
             images = np.random.default_rng(value).integers(0, 256, (40, 4, 4), dtype=np.uint8)
             np.savez(f"{folder}/{part}.npz", images=images, labels=np.arange(40) % 2)
         build._load.cache_clear()  # a new command is a new process
+        build._hash.cache_clear()
 
     def go(name: str = "mine") -> int:
         Path(f"{name}.toml").write_text(

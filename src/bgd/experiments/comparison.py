@@ -24,6 +24,7 @@ from bgd.runs.types import RunConfig, RunError, RunResult, Strict
 FILE, PACKED, LOST, REMARKS = "experiment.json", "runs.jsonl", "failed.jsonl", "remarks.md"
 
 Kind = TypeVar("Kind", bound=Strict)
+Place = tuple[str, str, int]
 
 
 class Declaration(Strict):
@@ -103,33 +104,40 @@ def collect(folder: str | Path) -> Collected:
     remarks = folder / REMARKS
     comparison = Collected(folder, declaration, remarks=remarks.read_text().strip() if remarks.is_file() else "")
     done: list[tuple[Path, RunResult]] = []
+    waiting: dict[Path, str] = {}
     for path in sorted(run_folders(folder)):
-        if not declared(declaration, read_config(path)):
+        config = read_config(path)
+        if not declared(declaration, config):
             comparison.outdated.append(path)
         elif finished(path):
             done.append((path, read_result(path)))
         else:
-            comparison.unfinished.append(path)
+            waiting[path] = config.digest
     there = {result.config.digest for _, result in done}
     for result in read_packed(folder):
         if not declared(declaration, result.config):
             comparison.outdated.append(folder / PACKED)
         elif result.config.digest not in there:
             done.append((folder / PACKED, result))
-    newest: dict[tuple[str, str, int], tuple[Path, RunResult]] = {}
+    newest: dict[Place, tuple[Path, RunResult]] = {}
     for path, result in sorted(done, key=lambda one: one[1].machine.finished if one[1].machine else ""):
-        if before := newest.get(key := (result.config.row, result.config.column, result.config.seed)):
+        if before := newest.get(key := place(result.config)):
             comparison.outdated.append(before[0])
         newest[key] = (path, result)
     comparison.results.extend(in_order(declaration.experiment, (result for _, result in newest.values())))
     have = {result.config.digest for result in comparison.results}
-    comparison.unfinished[:] = [path for path in comparison.unfinished if read_config(path).digest not in have]
+    comparison.unfinished.extend(path for path, digest in waiting.items() if digest not in have)
     comparison.failed.extend(path for path in comparison.unfinished if (path / "failure.txt").exists())
-    have |= {read_config(path).digest for path in comparison.unfinished}
+    have |= set(waiting.values())
     lost = (one for one in read_lines(folder / LOST, Lost) if declared(declaration, one.config))
     comparison.lost.extend(one for one in lost if one.config.digest not in have)
     comparison.outdated[:] = list(dict.fromkeys(comparison.outdated))
     return comparison
+
+
+def place(config: RunConfig) -> Place:
+    """Where a run stands in its comparison: row, column and seed."""
+    return config.row, config.column, config.seed
 
 
 def in_order(experiment: Experiment, results: Iterable[RunResult]) -> list[RunResult]:

@@ -26,11 +26,12 @@ from bgd.experiments.comparison import (
     collect,
     declared,
     in_order,
+    place,
     read_packed,
 )
 from bgd.experiments.types import Experiment
 from bgd.runs.folder import clear_errors, last_line, read_config, write_atomically
-from bgd.runs.types import RunConfig, RunError, RunResult
+from bgd.runs.types import RunError, RunResult
 
 DIGITS = 6
 
@@ -52,9 +53,9 @@ def pack(folder: Path, out: Path) -> Path:
     if target.resolve() == folder.resolve():
         raise RunError(f"{target} is the comparison itself: choose another folder with --out")
     experiment = collected.declaration.experiment
-    results = {_place(result.config): result for result in _packed_before(target, collected)}
-    results |= {_place(result.config): result for result in collected.results}
-    lost = [one for one in collected.lost if _place(one.config) not in results]
+    results = {place(result.config): result for result in _packed_before(target, collected)}
+    results |= {place(result.config): result for result in collected.results}
+    lost = [one for one in collected.lost if place(one.config) not in results]
     lost += [Lost(config=read_config(path), why=last_line(path)) for path in collected.failed]
     curves = shows_curves(experiment)
     with clear_errors(target):
@@ -82,10 +83,6 @@ def _packed_before(target: Path, collected: Collected) -> list[RunResult]:
             f"such as {strangers[0].title}: choose another folder with --out, or remove that file to leave them out"
         )
     return before
-
-
-def _place(config: RunConfig) -> tuple[str, str, int]:
-    return config.row, config.column, config.seed
 
 
 def _lines(records: Iterable[dict[str, Any]]) -> bytes:

@@ -14,7 +14,8 @@ from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
 Layer = nn.Linear | nn.Conv2d
-INITIALISED = (nn.Linear, nn.Conv2d, _NormBase, nn.GroupNorm, nn.LayerNorm)
+NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm)
+INITIALISED = (nn.Linear, nn.Conv2d, *NORMS)
 """Layers that :func:`initialise` knows."""
 
 
@@ -133,5 +134,5 @@ def initialise(net: nn.Module, init: str, seed: int | torch.Generator) -> None:
     for layer in net.modules():
         if isinstance(layer, nn.Linear | nn.Conv2d):
             INITS[init](layer, generator)
-        elif isinstance(layer, _NormBase | nn.GroupNorm | nn.LayerNorm):
+        elif isinstance(layer, NORMS):
             layer.reset_parameters()
