@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
 import torch
@@ -13,7 +12,6 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
 from bgd.optim import noise as noises
-from bgd.optim import rules
 from bgd.optim.arguments import (
     StdInit,
     check_choice,
@@ -24,9 +22,10 @@ from bgd.optim.arguments import (
     posterior_dtype,
     resolve_std,
 )
-from bgd.optim.compiling import CompiledOrEager
 from bgd.optim.health import REMEDY, CollapseWatch, Health, examine
+from bgd.optim.moving import move, move_in_place
 from bgd.optim.norms import RunningStatistics, find_models
+from bgd.optim.pending import Pending
 from bgd.optim.shapes import BatchShapes
 
 if TYPE_CHECKING:
@@ -36,31 +35,6 @@ Params = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tenso
 
 # Separate streams of noise: looking at the posterior does not change how it is learned.
 _TRAINING, _SAMPLED = 0, 1
-
-
-@dataclass
-class _Pending:
-    """The sums over the samples of a step that is under way."""
-
-    params: list[Tensor]
-    e_g: list[Tensor] = field(default_factory=list)
-    e_g_eps: list[Tensor] = field(default_factory=list)
-    untouched: set[Tensor] = field(default_factory=set)
-    count: int = 0
-    losses: list[Tensor] = field(default_factory=list)
-    eps: list[Tensor] | None = None
-    scale: float = 1.0
-    """What turns the sums over samples into expectations of the summed loss."""
-
-    def add(self, g: Sequence[Tensor], g_eps: Sequence[Tensor], losses: Tensor) -> None:
-        """Count in sums over several samples at once."""
-        if self.count:
-            for total, part in zip([*self.e_g, *self.e_g_eps], [*g, *g_eps], strict=True):
-                total.add_(part)
-        else:
-            self.e_g, self.e_g_eps = list(g), list(g_eps)
-        self.losses.extend(losses.detach().unbind())
-        self.count += len(losses)
 
 
 class Paper(TypedDict):
@@ -173,19 +147,18 @@ class BGD(Optimizer):
 
     def _idle(self) -> None:
         """Everything that lives only while a step does, or can be found again."""
-        self._pending: _Pending | None = None
+        self._pending: Pending | None = None
         self._inside_sampled = False
         self._watch = CollapseWatch()
         self._running_statistics: RunningStatistics | None = None
         self._embeddings: set[Tensor] = set()
-        # Noise and sums are written into the same memory at every step: fresh memory costs more than the writing.
-        self._buffers: dict[tuple[int, ...], Tensor] = {}
-        self._sums: list[list[Tensor]] = []
+        self._memory = noises.NoiseMemory()
+        self._sums: list[list[Tensor]] = []  # in the same memory at every step, as the noise
 
     @property
     def _statistics(self) -> RunningStatistics:
         if self._running_statistics is None:
-            models = find_models(p for group in self.param_groups for p in group["params"])
+            models = find_models(self._params())
             self._check_models(models)
             self._running_statistics = RunningStatistics(models)
             tables = (m for model in models for m in model.modules() if isinstance(m, nn.Embedding | nn.EmbeddingBag))
@@ -219,8 +192,11 @@ class BGD(Optimizer):
             # A function or a tensor has done its work; what a checkpoint keeps is a number.
             group["std_init"] = scale
 
+    def _params(self) -> list[Tensor]:
+        return [p for group in self.param_groups for p in group["params"]]
+
     def _active(self) -> list[Tensor]:
-        return [p for group in self.param_groups for p in group["params"] if p.requires_grad]
+        return [p for p in self._params() if p.requires_grad]
 
     @torch.no_grad()
     def _adopt_mean(self, params: list[Tensor]) -> None:
@@ -267,23 +243,7 @@ class BGD(Optimizer):
         return [e[rows] * e.new_tensor(signs).view(-1, *[1] * (e.dim() - 1)) for e in eps]
 
     def _noise(self, params: list[Tensor], keys: Sequence[int], keep: bool = True) -> list[Tensor]:
-        eps: dict[Tensor, Tensor] = {}
-        buckets: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
-        for p in params:
-            buckets.setdefault((p.device, self.state[p]["mean"].dtype), []).append(p)
-        for number, ((device, dtype), members) in enumerate(buckets.items()):
-            sizes = [p.numel() for p in members]
-            shape = (len(keys), sum(sizes) if self.noise == "torch" else 0)
-            buffer = self._buffers.get((number, *shape))
-            if buffer is None or buffer.device != device or buffer.dtype != dtype:
-                buffer = torch.empty(shape, dtype=dtype, device=device)
-                if keep:
-                    self._buffers[number, *shape] = buffer
-            own_keys = [noises.fold(key, number) for key in keys] if number else keys
-            flat = noises.normal(self.noise, own_keys, sum(sizes), buffer)
-            for p, part in zip(members, torch.split(flat, sizes, dim=1), strict=True):
-                eps[p] = part.view(len(keys), *p.shape)
-        return [eps[p] for p in params]
+        return self._memory.normal(self.noise, keys, [self.state[p]["mean"] for p in params], keep)
 
     # --- a step
 
@@ -391,12 +351,12 @@ class BGD(Optimizer):
             torch._foreach_zero_(sums)
         return self._sums
 
-    def _begin(self) -> _Pending:
+    def _begin(self) -> Pending:
         params = self._active()
         if not params:
             raise RuntimeError("no parameter requires a gradient: there is nothing to sample")
         self._adopt_mean(params)
-        self._pending = _Pending(params)
+        self._pending = Pending(params)
         return self._pending
 
     @torch.no_grad()
@@ -488,10 +448,10 @@ class BGD(Optimizer):
         if compiled and prior is None:
             # Numbers as tensors, so that a scheduler's new value is no reason to compile anew; in full precision.
             numbers = [torch.as_tensor(lr, dtype=torch.float64) for lr in lrs]
-            _move_in_place(*arguments, numbers, torch.tensor(pending.scale, dtype=torch.float64))
+            move_in_place(*arguments, numbers, torch.tensor(pending.scale, dtype=torch.float64))
             return 0.0
         torch._foreach_mul_([*pending.e_g, *pending.e_g_eps], pending.scale)
-        moved = _move(*arguments, lrs)
+        moved = move(*arguments, lrs)
         change = 0.0
         for state, (_, prior_std) in zip(states, priors, strict=True):
             for key in ("mean", "std"):
@@ -516,7 +476,7 @@ class BGD(Optimizer):
             self._watch.look(self._health(pending), self.steps)
         return loss
 
-    def _health(self, pending: _Pending) -> Health:
+    def _health(self, pending: Pending) -> Health:
         scale = {p: group["std_init"] for group in self.param_groups for p in group["params"]}
         stds = [self.state[p]["std"] for p in pending.params]
         # An embedding's gradient is 0 in all rows that the batch does not use: that says nothing.
@@ -546,7 +506,7 @@ class BGD(Optimizer):
         """The sample that follows after ``count`` samples of this process."""
         return count
 
-    def _reduce(self, pending: _Pending, batch_size: int | None) -> float:
+    def _reduce(self, pending: Pending, batch_size: int | None) -> float:
         """Complete the sums; returns what turns them into sums over the examples of the batch."""
         del pending
         return float(batch_size) if self.reduction == "mean" and batch_size is not None else 1.0
@@ -641,7 +601,7 @@ class BGD(Optimizer):
         Plain tensors, numbers and strings: ``torch.load(..., weights_only=True)`` reads it.
         """
         self._check_at_rest("state_dict()")
-        self._adopt_mean([p for group in self.param_groups for p in group["params"]])  # frozen ones may have been set
+        self._adopt_mean(self._params())  # frozen ones may have been set
         return {**super().state_dict(), "bgd": self._position()}
 
     @torch.no_grad()
@@ -650,7 +610,7 @@ class BGD(Optimizer):
         self._check_at_rest("load_state_dict()")
         if "bgd" not in state_dict:
             raise ValueError(f"not a state dict of BGD: it has the keys {sorted(state_dict)}, and 'bgd' is missing")
-        params = [p for group in self.param_groups for p in group["params"]]
+        params = self._params()
         saved = [state_dict["state"][i] for group in state_dict["param_groups"] for i in group["params"]]
         for p, state in zip(params, saved, strict=False):
             if state["mean"].shape != p.shape:
@@ -738,38 +698,6 @@ _OWN_SETTINGS = (
     "skipped_steps",
     "_shapes",
 )
-
-
-def _move(
-    means: list[Tensor],
-    stds: list[Tensor],
-    e_g: list[Tensor],
-    e_g_eps: list[Tensor],
-    bounds: list[tuple[float | Tensor | None, float | Tensor | None]],
-    lrs: Sequence[float | Tensor],
-) -> Iterator[Tensor]:
-    """The rules on many tensors: mean, std, mean, std, ... Each can be used and freed before the next is made."""
-    for mean, std, g, g_eps, (low, high), lr in zip(means, stds, e_g, e_g_eps, bounds, lrs, strict=True):
-        yield rules.update_mean(mean, std, g, lr)
-        yield rules.update_std(std, g_eps, low, high)
-
-
-def _move_all(
-    means: list[Tensor],
-    stds: list[Tensor],
-    e_g: list[Tensor],
-    e_g_eps: list[Tensor],
-    bounds: list[tuple[float | Tensor | None, float | Tensor | None]],
-    lrs: list[Tensor],
-    scale: Tensor,
-) -> None:
-    """The same in place, on sums that are still to be scaled: compiled, it is one pass over memory."""
-    new = list(_move(means, stds, [g * scale for g in e_g], [g * scale for g in e_g_eps], bounds, lrs))
-    for old, value in zip((t for pair in zip(means, stds, strict=True) for t in pair), new, strict=True):
-        old.copy_(value)
-
-
-_move_in_place = CompiledOrEager(_move_all)
 
 
 def _averages_gradients(models: Iterable[nn.Module]) -> bool:

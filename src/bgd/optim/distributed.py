@@ -9,7 +9,8 @@ import torch.distributed as dist
 from torch import nn
 
 from bgd.optim.arguments import StdInit, check_choice
-from bgd.optim.bgd import BGD, Params, _averages_gradients, _Pending
+from bgd.optim.bgd import BGD, Params, _averages_gradients
+from bgd.optim.pending import Pending
 
 
 class DistributedBGD(BGD):
@@ -76,7 +77,7 @@ class DistributedBGD(BGD):
     def _sample_index(self, count: int) -> int:
         return self._rank + count * self._world if self.split == "samples" else count
 
-    def _reduce(self, pending: _Pending, batch_size: int | None) -> float:
+    def _reduce(self, pending: Pending, batch_size: int | None) -> float:
         # A rank's mean over its part becomes a sum before the ranks add up: their parts may differ in size.
         scale = super()._reduce(pending, batch_size)
         losses = [float(loss) for loss in pending.losses]

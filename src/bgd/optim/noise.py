@@ -86,6 +86,41 @@ def normal(kind: NoiseKind, keys: Sequence[int], size: int, buffer: Tensor) -> T
     return buffer
 
 
+class NoiseMemory:
+    """Noise for all weights of a network, in the same memory at every call: fresh memory costs more than the writing.
+
+    >>> weights = [torch.zeros(2, 3), torch.zeros(4)]
+    >>> [eps.shape for eps in NoiseMemory().normal("torch", [fold(7, 0), fold(7, 1)], weights)]
+    [torch.Size([2, 2, 3]), torch.Size([2, 4])]
+    """
+
+    def __init__(self) -> None:
+        self._buffers: dict[tuple[int, ...], Tensor] = {}
+
+    def normal(self, kind: NoiseKind, keys: Sequence[int], like: Sequence[Tensor], keep: bool = True) -> list[Tensor]:
+        """For each tensor of ``like`` one draw a key, stacked, of its shape and type and on its device.
+
+        What is returned is good until the next call. With ``keep=False`` the memory is not kept for that call.
+        """
+        made: dict[int, Tensor] = {}
+        buckets: dict[tuple[torch.device, torch.dtype], list[int]] = {}
+        for i, tensor in enumerate(like):
+            buckets.setdefault((tensor.device, tensor.dtype), []).append(i)
+        for number, ((device, dtype), members) in enumerate(buckets.items()):
+            sizes = [like[i].numel() for i in members]
+            shape = (len(keys), sum(sizes) if kind == "torch" else 0)
+            buffer = self._buffers.get((number, *shape))
+            if buffer is None or buffer.device != device or buffer.dtype != dtype:
+                buffer = torch.empty(shape, dtype=dtype, device=device)
+                if keep:
+                    self._buffers[number, *shape] = buffer
+            own_keys = [fold(key, number) for key in keys] if number else keys
+            flat = normal(kind, own_keys, sum(sizes), buffer)
+            for i, part in zip(members, torch.split(flat, sizes, dim=1), strict=True):
+                made[i] = part.view(len(keys), *like[i].shape)
+        return [made[i] for i in range(len(like))]
+
+
 def _fill(job: tuple[Tensor, int]) -> None:
     part, key = job
     part.normal_(generator=torch.Generator(device=part.device).manual_seed(key))
