@@ -12,7 +12,6 @@ from rich.table import Table
 
 import bgd.data
 from bgd.data import checks, digits, sources
-from bgd.data.show import save_grid
 from bgd.data.types import DataError
 
 _HELP = (
@@ -143,6 +142,8 @@ def show(
     data: Folder = None,
 ) -> None:
     """Write a picture of samples of every class, and print its path."""
+    from bgd.data.show import save_grid  # brings in matplotlib, which no other command of this group needs
+
     data_set = bgd.data.load(name, data)
     if data_set.note:
         Console(stderr=True).print(f"{data_set.name}: {data_set.note}", highlight=False, soft_wrap=True)

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from bgd.cli.run import SCALES, Name
 from bgd.experiments import EXPERIMENTS, Experiment, load, plan
-from bgd.experiments.plan import preset_of
+from bgd.experiments.plan import places, preset_of
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 
@@ -28,7 +28,7 @@ def list_(as_json: Json = False) -> None:
     for preset in SCALES:
         table.add_column(preset, justify="right")
     for experiment in EXPERIMENTS.values():
-        counts = [str(len(plan(experiment, one))) if one in experiment.presets else "" for one in SCALES]
+        counts = [str(len(places(experiment, one))) if one in experiment.presets else "" for one in SCALES]
         table.add_row(experiment.name, escape(experiment.title), *counts)
     console = Console()
     console.print(table)
@@ -43,7 +43,7 @@ def _record(experiment: Experiment) -> dict[str, Any]:
         "methods": list(experiment.methods),
         "columns": list(experiment.columns),
         "presets": {
-            name: {"about": preset.about, "runs": len(plan(experiment, name))}
+            name: {"about": preset.about, "runs": len(places(experiment, name))}
             for name, preset in experiment.presets.items()
         },
     }

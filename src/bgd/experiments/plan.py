@@ -81,24 +81,44 @@ def plan(
     >>> sorted({config.row for config in plan(find("mc-samples"), "smoke", methods="SGD, K = 2, capped".split(", "))})
     ['K = 2, capped', 'SGD']
     """
-    preset, scale = preset_of(experiment, preset)
-    rows = _rows(experiment, methods) if methods else list(scale.methods or experiment.methods)
-    cells = _choose("column", columns, experiment.columns) if columns else list(experiment.columns)
-    configs = [
-        resolve(experiment, preset, row, column, seed, device)
-        for seed in (seeds or scale.seeds or experiment.seeds)
-        for column in cells
-        for row in rows
-        if column in (experiment.methods[row].only or experiment.columns)
-    ]
-    if not configs:
-        raise ExperimentError(f"{experiment.name}: nothing to run: none of {rows} takes part in {cells}")
+    preset, _ = preset_of(experiment, preset)
+    chosen = places(experiment, preset, methods=methods, columns=columns, seeds=seeds)
+    configs = [resolve(experiment, preset, *place, device) for place in chosen]
     checked = set()
     for config in configs:
         if (config.row, config.column) not in checked:  # one seed stands for all
             check(config)
             checked.add((config.row, config.column))
     return configs
+
+
+def places(
+    experiment: Experiment,
+    preset: str | None = None,
+    *,
+    methods: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    seeds: Sequence[int] | None = None,
+) -> list[tuple[str, str, int]]:
+    """Row, column and seed of each run that ``plan`` gives for these arguments, without looking into the runs.
+
+    >>> from bgd.experiments import find
+    >>> places(find("labels-trick"), "smoke", methods=["bgd"])
+    [('BGD', 'class learning', 2019), ('BGD', '+ labels trick', 2019)]
+    """
+    _, scale = preset_of(experiment, preset)
+    rows = _rows(experiment, methods) if methods else list(scale.methods or experiment.methods)
+    cells = _choose("column", columns, experiment.columns) if columns else list(experiment.columns)
+    chosen = [
+        (row, column, seed)
+        for seed in (seeds or scale.seeds or experiment.seeds)
+        for column in cells
+        for row in rows
+        if column in (experiment.methods[row].only or experiment.columns)
+    ]
+    if not chosen:
+        raise ExperimentError(f"{experiment.name}: nothing to run: none of {rows} takes part in {cells}")
+    return chosen
 
 
 def resolve(experiment: Experiment, preset: str, row: str, column: str, seed: int, device: str = "cpu") -> RunConfig:
