@@ -2,6 +2,7 @@ import re
 
 import pytest
 
+from bgd.report.comparison import compare
 from bgd.report.markdown import markdown
 from bgd.report.page import Section
 from bgd.report.plots import plots
@@ -41,3 +42,33 @@ def test_comparisons_of_one_title_are_found_by_their_preset(comparison):
     for number in (1, 2):
         assert f"(#continuous-permuted-digits-paper-{number}) | paper" in text
         assert f"\n## Continuous permuted digits (paper), {number}\n" in text
+
+
+def test_a_warning_of_many_seeds_is_one_line(results, experiment):
+    steps = iter((10, 7, 12))
+    told = [
+        run.model_copy(update={"warnings": [f"collapsed by step {next(steps)}: std 1.8e+20"] if i < 3 else []})
+        for i, run in enumerate(results)
+    ]
+    text = markdown([Section(compare(told, experiment), [])], "bgd report", {}, "Results")
+    (line,) = [line for line in text.splitlines() if "collapsed" in line]
+    assert line == "- BGD, accuracy, 3 runs (seeds 2019–2021), the first one's words: collapsed by step 10: std 1.8e+20"
+
+
+def test_one_warning_has_its_seed(results, experiment):
+    told = [results[1].model_copy(update={"warnings": ["collapsed", "skipped 50 steps"]}), *results[2:]]
+    text = markdown([Section(compare(told, experiment), [])], "bgd report", {}, "Results")
+    assert "\n- BGD, accuracy, seed 2020: collapsed\n- BGD, accuracy, seed 2020: skipped 50 steps\n" in text
+
+
+def test_many_commands_are_folded_and_none_is_lost(results, experiment):
+    def made_by(command: str, run):
+        return run.model_copy(update={"machine": run.machine.model_copy(update={"command": command})})
+
+    few = [made_by("bgd run one", run) for run in results]
+    text = markdown([Section(compare(few, experiment), [])], "bgd report", {}, "Results")
+    assert "\n\n```\nbgd run one\n```\n\n" in text
+    many = [made_by(f"bgd run {i}", run) for i, run in enumerate(results)]
+    text = markdown([Section(compare(many, experiment), [])], "bgd report", {}, "Results")
+    commands = "\n".join(f"bgd run {i}" for i in range(len(results)))
+    assert f"<summary>The {len(results)} commands that made it</summary>\n\n```\n{commands}\n```\n\n</details>" in text

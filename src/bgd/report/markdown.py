@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bgd.report import words
+from bgd.report.caveats import caveats
 from bgd.report.comparison import Comparison, settings
 from bgd.report.page import Section
 from bgd.report.plots import Plot
@@ -19,6 +20,9 @@ RULE = (
     "seeds, times are processor time. Accuracies are averages over all tasks at the end, in percent; the best "
     "of each column is bold."
 )
+
+FEW = 2
+"""More commands than this are folded away."""
 
 
 def markdown(sections: Sequence[Section], command: str, pictures: Mapping[tuple[int, str], str], title: str) -> str:
@@ -79,7 +83,7 @@ def _section(section: Section, pictures: Mapping[str, str]) -> list[str]:
     parts = []
     if experiment and experiment.shows:
         parts.append(markdown_text(experiment.shows))
-    parts += [comparison.remarks, _provenance(comparison)]
+    parts += [comparison.remarks, _provenance(comparison), _commands(comparison)]
     if comparison.unfinished:
         lines = [
             f"- {markdown_text(u.config.title)}: {u.state} {markdown_text(u.why)}".rstrip()
@@ -88,10 +92,7 @@ def _section(section: Section, pictures: Mapping[str, str]) -> list[str]:
         parts.append(
             "**Not complete.** Means are over the runs that are there; these are missing:\n\n" + "\n".join(lines)
         )
-    notes = [run.data_note for run in comparison.runs if run.data_note]
-    notes += [f"{run.config.title}: {text}" for run in comparison.runs for text in run.warnings]
-    if notes:
-        parts.append("\n".join(f"- {markdown_text(note)}" for note in dict.fromkeys(notes)))
+    parts.append("\n".join(f"- {markdown_text(caveat)}" for caveat in caveats(comparison)))
     parts += [to_markdown(overview(comparison))] * (len(comparison.columns) > 1) + [to_markdown(detail(comparison))]
     parts += [f"{markdown_text(table.title)}\n\n{to_markdown(table)}" for table in extras(comparison)]
     shown = [plot for plot in section.plots if plot.name in pictures]
@@ -134,7 +135,7 @@ def _settings(values: Mapping[str, Any]) -> str:
 
 
 def _provenance(comparison: Comparison) -> str:
-    """Where it comes from: source, preset, seeds, time, command."""
+    """Where it comes from: source, preset, seeds, time."""
     experiment = comparison.experiment
     preset = experiment.presets.get(comparison.preset) if experiment else None
     facts = []
@@ -150,5 +151,14 @@ def _provenance(comparison: Comparison) -> str:
     machines = [run.machine for run in comparison.runs if run.machine]
     if machines:
         facts.append(f"{words.duration(comparison.seconds)} of computing on {markdown_text(machines[0].platform)}.")
+    return " ".join(facts)
+
+
+def _commands(comparison: Comparison) -> str:
+    """What the runs were made by; folded away where it was done in many parts."""
+    machines = [run.machine for run in comparison.runs if run.machine]
     commands = dict.fromkeys(machine.command for machine in machines if machine.command)
-    return " ".join(facts) + "".join(f"\n\n```\n{command}\n```" for command in commands)
+    if not commands:
+        return ""
+    block = "```\n" + "\n".join(commands) + "\n```"
+    return block if len(commands) <= FEW else _folded(f"The {len(commands)} commands that made it", block)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from markupsafe import Markup
 
 from bgd._version import __version__
 from bgd.report import data, tables, words
+from bgd.report.caveats import caveats
 from bgd.report.comparison import Comparison, Entry, settings
 from bgd.report.plots import Plot
 from bgd.report.statistics import Verdict
@@ -108,8 +108,7 @@ def _section(section: Section, number: int, several: bool) -> dict[str, Any]:
         "extras": tables.extras(comparison),
         "measures": tables.measures(comparison),
         "unfinished": comparison.unfinished,
-        "warnings": _warnings(comparison),
-        "data_notes": list(dict.fromkeys(run.data_note for run in comparison.runs if run.data_note)),
+        "caveats": caveats(comparison),
         "large": [_figure(plot, anchor) for plot in section.plots if not plot.small],
         "small_title": _small_title([plot.name for plot in section.plots if plot.small]),
         "small": [_figure(plot, anchor) for plot in section.plots if plot.small],
@@ -182,16 +181,6 @@ def _facts(comparisons: Sequence[Comparison], verdicts: Sequence[Verdict]) -> li
     if verdicts:
         facts.append((f"{sum(v is Verdict.AGREES for v in verdicts)} / {len(verdicts)}", "agree with the paper"))
     return facts
-
-
-def _warnings(comparison: Comparison) -> list[str]:
-    """Each with whom it concerns, since a collapsed posterior must not pass for just a bad number."""
-    found: dict[str, tuple[str, list[str]]] = {}
-    for run in comparison.runs:
-        for text in run.warnings:
-            # numbers differ from run to run; the message is the same, and is shown as the first run gave it
-            found.setdefault(re.sub(r"\d+", "", text), (text, []))[1].append(run.config.title)
-    return [f"{'; '.join(titles)}: {text}" for text, titles in found.values()]
 
 
 def _environment(comparison: Comparison) -> list[tuple[str, str]]:

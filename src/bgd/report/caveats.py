@@ -1,0 +1,38 @@
+"""What must stand beside a table: stand-ins for data, and what runs warn of."""
+
+from __future__ import annotations
+
+import re
+
+from bgd.report import words
+from bgd.report.comparison import Comparison
+from bgd.runs.types import RunResult
+
+
+def caveats(comparison: Comparison) -> list[str]:
+    """Each once, with whom it concerns, since a collapsed posterior must not pass for just a bad number.
+
+    >>> from bgd.report.comparison import compare
+    >>> caveats(compare([]))
+    []
+    """
+    notes = dict.fromkeys(run.data_note for run in comparison.runs if run.data_note)
+    return [*notes, *(line for entry in comparison.entries.values() for line in _warnings(entry.runs))]
+
+
+def _warnings(runs: tuple[RunResult, ...]) -> list[str]:
+    """One line for each message of the runs of one row and column, which differ in their seeds."""
+    found: dict[str, list[tuple[RunResult, str]]] = {}
+    for run in runs:
+        for text in run.warnings:
+            # the numbers in it differ from run to run, the message is the same
+            found.setdefault(re.sub(r"\d[\d.]*(e[+-]\d+)?", "", text), []).append((run, text))
+    lines = []
+    for same in found.values():
+        (first, text), numbers = same[0], sorted({run.config.seed for run, _ in same})
+        if len(numbers) == 1:
+            lines.append(f"{first.config.title}: {text}")
+        else:
+            who = first.config.title.removesuffix(f"seed {first.config.seed}")
+            lines.append(f"{who}{len(numbers)} runs (seeds {words.seeds(numbers)}), the first one's words: {text}")
+    return lines
