@@ -9,6 +9,24 @@ from bgd.runs.types import DataConfig, NetConfig, Setup, StreamConfig, TasksConf
 
 COLUMNS = ("task", "domain", "class")
 SCRIPT = "BGD, std_init of its script"
+BFLOAT16 = "BGD, bfloat16"
+BGD = hsu.bgd(dict.fromkeys(COLUMNS, 0.02), TestConfig(inference="map"), loss_over_all=("class",))
+PAPER = hsu.reported(
+    """
+    Adam        93.42 0.56  74.12 0.86  14.02 1.25
+    SGD         94.74 0.24  84.56 0.82  12.82 0.95
+    Adagrad     94.78 0.18  91.98 0.63  29.09 1.48
+    L2          95.45 0.44  91.08 0.72  13.92 1.79
+    EWC         95.38 0.33  91.04 0.48  26.32 4.32
+    Online EWC  95.15 0.49  92.51 0.39  42.58 6.50
+    SI          96.31 0.19  93.94 0.45  58.52 4.20
+    MAS         96.65 0.18  94.08 0.43  50.81 2.92
+    LwF         69.84 0.46  72.64 0.52  22.64 0.23
+    BGD         95.84 0.21  84.40 1.51  84.78 1.30
+    Offline     98.01 0.04  97.90 0.09  97.95 0.04
+    """,
+    COLUMNS,
+)
 
 EXPERIMENT = Experiment(
     name="permuted-mnist",
@@ -31,27 +49,18 @@ EXPERIMENT = Experiment(
         **hsu.baselines(adam=0.0001, sgd={"task": 0.01, "domain": 0.001, "class": 0.001}, adagrad=0.001),
         **hsu.penalties("permuted", 0.0001, {column: column for column in COLUMNS}),
         "LwF": hsu.lwf(0.0001),
-        "BGD": hsu.bgd(dict.fromkeys(COLUMNS, 0.02), TestConfig(inference="map"), loss_over_all=("class",)),
+        "BGD": BGD,
+        BFLOAT16: BGD.model_copy(
+            update={
+                "settings": BGD.settings | {"chunk_size": 2},
+                "setup": BGD.setup.model_copy(update={"net": NetConfig(init="xavier", precision="bfloat16")}),
+            }
+        ),
         SCRIPT: hsu.bgd({"domain": 0.045}, TestConfig(inference="map")).model_copy(update={"only": ("domain",)}),
         "Offline": Row(method="offline", settings={"lr": 0.0001}),
     },
     seeds=tuple(range(2019, 2029)),
-    paper=hsu.reported(
-        """
-        Adam        93.42 0.56  74.12 0.86  14.02 1.25
-        SGD         94.74 0.24  84.56 0.82  12.82 0.95
-        Adagrad     94.78 0.18  91.98 0.63  29.09 1.48
-        L2          95.45 0.44  91.08 0.72  13.92 1.79
-        EWC         95.38 0.33  91.04 0.48  26.32 4.32
-        Online EWC  95.15 0.49  92.51 0.39  42.58 6.50
-        SI          96.31 0.19  93.94 0.45  58.52 4.20
-        MAS         96.65 0.18  94.08 0.43  50.81 2.92
-        LwF         69.84 0.46  72.64 0.52  22.64 0.23
-        BGD         95.84 0.21  84.40 1.51  84.78 1.30
-        Offline     98.01 0.04  97.90 0.09  97.95 0.04
-        """,
-        COLUMNS,
-    ),
+    paper=PAPER | {BFLOAT16: PAPER["BGD"]},
     figures=("accuracy-by-task", "matrix"),
     presets={
         "smoke": smoke(tasks=TasksConfig(count=3)),
@@ -65,15 +74,17 @@ EXPERIMENT = Experiment(
                 net=NetConfig(widths=(200, 200)),
             ),
         ),
-        "short": paper("one epoch a task instead of ten, one seed", bgd=("BGD", SCRIPT)).model_copy(
+        "short": paper("one epoch a task instead of ten, one seed", bgd=("BGD", BFLOAT16, SCRIPT)).model_copy(
             update={"seeds": (2019,), "setup": Setup(stream=StreamConfig(epochs=1))}
         ),
-        "paper": paper(bgd=("BGD", SCRIPT)),
+        "paper": paper(bgd=("BGD", BFLOAT16, SCRIPT)),
     },
     notes=(
         "Class learning: the training loss of all methods but BGD runs over the classes seen so far, as in the code of "
         "Hsu et al.; that of BGD over all classes, as in its authors' code.",
         "BGD, domain: std_init 0.02 as the paper says; its authors' script has 0.045, which is a row of its own.",
+        "BGD, bfloat16: the same with matrix products in bfloat16 and two networks at a time, which takes half "
+        "the time on a CPU that knows bfloat16.",
         hsu.LWF_NOTE,
         "Every seed draws its own permutations.",
         STAND_IN,

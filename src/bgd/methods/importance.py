@@ -166,13 +166,15 @@ def through_layers(net: nn.Module, x: Tensor, vectors: Callable[[Tensor], Tensor
         return None
 
     v = vectors(scores.detach())
-    inputs = {name: _prepared(layer, calls[name][0][0].detach(), power) for name, layer in layers.items()}
+    inputs = {
+        name: _prepared(layer, calls[name][0][0].detach().to(dtype_of(layer)), power) for name, layer in layers.items()
+    }
     at = [call[0][1] for call in calls.values()]
     total: Weights = {}
     for k in range(len(v)):
         at_outputs = torch.autograd.grad(scores, at, v[k], retain_graph=k + 1 < len(v), allow_unused=True)
         for (name, layer), g in zip(layers.items(), at_outputs, strict=True):
-            g = torch.zeros_like(calls[name][0][1]) if g is None else g
+            g = (torch.zeros_like(calls[name][0][1]) if g is None else g).to(dtype_of(layer))
             weight, bias = _sums(layer, inputs[name], g, power)
             prefix = f"{name}." if name else ""
             if layer.weight.requires_grad:
@@ -191,6 +193,15 @@ def has_patches(layer: nn.Module) -> bool:
     if type(layer) is nn.Conv2d:
         return layer.groups == 1 and layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
     return type(layer) is nn.Linear
+
+
+def dtype_of(layer: nn.Module) -> torch.dtype:
+    """The type of a layer's weights, in which sums over its activations are taken: autocast gives those fewer bits.
+
+    >>> dtype_of(nn.Linear(2, 3))
+    torch.float32
+    """
+    return next(layer.parameters(recurse=False)).dtype
 
 
 def _prepared(layer: nn.Module, a: Tensor, power: int) -> Tensor:

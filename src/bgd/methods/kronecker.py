@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
 from torch.nn import functional as F
 
-from bgd.methods.importance import has_patches
+from bgd.methods.importance import dtype_of, has_patches
 from bgd.methods.types import MethodError
 
 
@@ -229,7 +229,7 @@ class Recording:
             gradients = torch.autograd.grad(scores, edges, v, retain_graph=True, allow_unused=True)
             for name, g in zip(called, gradients, strict=True):
                 if g is not None:
-                    square = _square(self.layers[name], prepared[name], g)
+                    square = _square(self.layers[name], prepared[name], g.to(prepared[name].dtype))
                     squares[name] = squares[name] + square if name in squares else square
         return {name: self._block(name, prepared.get(name), squares.get(name)) for name in self.layers}
 
@@ -238,6 +238,7 @@ class Recording:
         a, version, _ = self.calls[name]
         if a._version != version:
             raise MethodError(f"the input of the layer {name!r} was overwritten in place: use inplace=False before it")
+        a = a.to(dtype_of(layer))
         if isinstance(layer, nn.Linear | nn.Conv2d):
             return _second_moment(layer, a)
         assert isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d)

@@ -4,6 +4,7 @@ from bgd.nets.convnet import ConvNet
 from bgd.nets.init import INITS, he_, he_out_, initialise, torch_, torch_zero_bias_, xavier_
 from bgd.nets.lenet import LeNet
 from bgd.nets.mlp import MLP
+from bgd.nets.precision import InBfloat16
 from bgd.nets.vgg import VGG, VGG11, VGG16
 from bgd.nets.zenke import ZenkeNet
 
@@ -14,6 +15,7 @@ __all__ = [
     "VGG11",
     "VGG16",
     "ConvNet",
+    "InBfloat16",
     "LeNet",
     "ZenkeNet",
     "he_",

@@ -17,7 +17,7 @@ from bgd.data.types import DataSet
 from bgd.errors import BGDError
 from bgd.methods import create, find, settings_of
 from bgd.methods.types import Learner
-from bgd.nets import MLP, VGG, VGG11, VGG16, LeNet, ZenkeNet
+from bgd.nets import MLP, VGG, VGG11, VGG16, InBfloat16, LeNet, ZenkeNet
 from bgd.runs.types import AugmentConfig, DataConfig, NetConfig, RunConfig, RunError, SetConfig, Setup
 from bgd.scenarios import (
     PADDED_MNIST,
@@ -232,15 +232,17 @@ def build_net(config: NetConfig, inputs: tuple[int, int, int], outputs: int, see
     Traceback (most recent call last):
     bgd.runs.types.RunError: net 'vgg16': images of shape (1, 8, 8) are too small for a VGG: pad them, or use ...
     """
+    net: nn.Module
     try:
         if config.name == "mlp":
-            return MLP(inputs, outputs, config.widths, init=config.init, seed=seed)
-        net = NETS[config.name](inputs, outputs, init=config.init, seed=seed)
-        # the layout in which a CPU convolves faster, by a tenth or more; the numbers mean the same
-        net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        return net
+            net = MLP(inputs, outputs, config.widths, init=config.init, seed=seed)
+        else:
+            net = NETS[config.name](inputs, outputs, init=config.init, seed=seed)
+            # the layout in which a CPU convolves faster, by a tenth or more; the numbers mean the same
+            net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     except ValueError as error:
         raise RunError(f"net {config.name!r}: {error}") from error
+    return InBfloat16(net) if config.precision == "bfloat16" else net
 
 
 def build_learner(config: RunConfig, stream: Stream) -> Learner:

@@ -118,6 +118,7 @@ class NetConfig(Strict):
     name: Literal["mlp", "lenet", "zenke", "vgg16", "vgg16-bn", "vgg11", "vgg11-bn"] = "mlp"
     widths: tuple[int, ...] = Field(default=(200, 200), description="of the hidden layers (mlp)")
     init: Literal["xavier", "torch", "he", "he-out", "torch-zero-bias"] = "xavier"
+    precision: Literal["float32", "bfloat16"] = Field(default="float32", description="of its products, not its weights")
 
 
 class TestConfig(Strict):
@@ -152,7 +153,7 @@ class Setup(Strict):
     )
 
 
-ADDED = {"data": ("mix", "shape"), "stream": ("augment",), "test": ("train", "stds")}
+ADDED = {"data": ("mix", "shape"), "stream": ("augment",), "net": ("precision",), "test": ("train", "stds")}
 """Settings younger than the first results: while left at their defaults they change no digest, so that runs keep it."""
 
 
