@@ -10,7 +10,8 @@ Columns:
     eager     ``BGD.batched(..., compile=False)``: all samples in one pass through vmap.
     batched   ``BGD.batched(...)``, compiled, with ``noise="torch"`` and ``noise="hash"``.
     last      (convolutions only) the loop with hash noise, and one SGD step, in ``channels_last`` layout.
-    chunk 2   (convolutions only) vmap over two networks at a time, uncompiled.
+    chunk 2   two networks at a time: MLP compiled with hashed noise, convolutions uncompiled.
+    bfloat16  (MLP only) the same with all products in bfloat16.
     IVON      the optimizer of ivon-opt with the same number of samples (if it is installed).
     noise     drawing the step's noise alone, compiled hash.
     floor     MLP: the matrix products alone: no noise, no sampling, no activation functions, no update.
@@ -31,7 +32,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from bgd import BGD
-from bgd.nets import VGG, LeNet
+from bgd.nets import VGG, InBfloat16, LeNet
 from bgd.optim import noise
 
 BATCH = 128
@@ -136,10 +137,9 @@ def columns(
         steps[f"loop, {kind}"] = lambda loop=loop, closure=loop_closure: loop.step(closure)
     ways = [("eager", "torch", False, mc_samples)]
     ways += [("batched, torch", "torch", True, None), ("batched, hash", "hash", True, None)]
-    if width is None:
-        ways.append(("chunk 2", "torch", False, 2))
+    ways += [("chunk 2", "hash", True, 2), ("bfloat16", "hash", True, 2)] if width else [("chunk 2", "torch", False, 2)]
     for name, kind, compiled, chunk_size in ways:
-        model = make()
+        model = InBfloat16(make()) if name == "bfloat16" else make()
         if any(isinstance(m, nn.BatchNorm2d) for m in model.modules()):
             continue  # vmap cannot run it: BGD.batched would take the loop, after a warning
         optimizer = BGD(model.parameters(), 0.01, mc_samples, noise=kind)
