@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -127,13 +128,8 @@ def predict(
         samples = 0
     weights = _sampled_weights(model, optimizer, samples) if optimizer is not None and samples else []
     batches = [inputs] if isinstance(inputs, Tensor) else inputs
-    training = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
+    with evaluating(model):
         parts = [_predict_batch(model, weights, _input_of(batch), outputs) for batch in batches]
-    finally:
-        for module, mode in training.items():
-            module.training = mode
     if not parts:
         raise ValueError("there are no inputs to predict: the iterable is empty")
     columns = list(zip(*parts, strict=True))
@@ -144,6 +140,26 @@ def predict(
         sample_labels=torch.cat(columns[3], dim=1),
         expected_entropy=torch.cat(columns[4]),
     )
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode inside; after it every module is in its former mode, frozen ones too.
+
+    >>> model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2).eval())
+    >>> with evaluating(model):
+    ...     [module.training for module in model]
+    [False, False]
+    >>> [module.training for module in model]
+    [True, False]
+    """
+    training = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in training.items():
+            module.training = mode
 
 
 def _predict_batch(

@@ -133,7 +133,7 @@ def test_the_general_way_works_in_chunks(monkeypatch):
         assert torch.allclose(whole[name], parts[name], rtol=1e-12)
 
 
-@pytest.mark.parametrize("build", ["conv", "twice", "tied", "inplace", "three-d"])
+@pytest.mark.parametrize("build", ["conv", "twice", "tied", "inplace", "three-d", "folded", "spectral-norm"])
 def test_nets_that_the_fast_way_would_get_wrong_take_the_general_one(build):
     class Twice(nn.Module):
         def __init__(self):
@@ -142,10 +142,17 @@ def test_nets_that_the_fast_way_would_get_wrong_take_the_general_one(build):
             if build == "tied":
                 self.two = nn.Linear(6, 6)
                 self.two.weight = self.one.weight
+            if build == "spectral-norm":
+                self.one = nn.utils.spectral_norm(self.one)
 
         def forward(self, x):
             if build == "inplace":
                 return self.last(torch.relu_(self.one(x)))
+            if build == "folded":  # parts of a sample as rows: six features seen in three orders
+                parts = torch.stack([x, x.roll(1, dims=1), x.roll(2, dims=1)], dim=1)
+                return self.last(self.one(parts.flatten(0, 1)).tanh().view(len(x), 3, 6).mean(dim=1))
+            if build == "spectral-norm":
+                return self.last(self.one(x).tanh())
             if build == "three-d":
                 return self.last(self.one(x[:, None]).tanh())[:, 0]
             return self.last(getattr(self, "two", self.one)(self.one(x).tanh()))
@@ -208,6 +215,12 @@ def test_dropout_is_off_and_the_mode_returns():
     one, two = (fisher(net, Outputs(HEADS), [batch]) for _ in range(2))
     assert all(torch.equal(one[n], two[n]) for n in one)
     assert net.training
+
+
+def test_a_layer_that_is_kept_in_evaluation_mode_stays_there():
+    net = nn.Sequential(mlp().train(), nn.Dropout(0.5).eval())
+    fisher(net, Outputs(HEADS), [data()])
+    assert [module.training for module in net] == [True, False]
 
 
 @pytest.mark.parametrize("settings", [{"label": "exact", "over": "batch"}, {"over": "epoch"}])

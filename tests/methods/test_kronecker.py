@@ -300,6 +300,7 @@ def tied() -> nn.Module:
         (nn.Conv2d(2, 2, 3, padding="same"), "padding in numbers"),
         (frozen_bias(), "freeze all of them or none"),
         (tied(), "share a parameter"),
+        (nn.utils.spectral_norm(nn.Linear(2, 2)), "'bias' of Linear"),
     ],
 )
 def test_what_has_no_factors_is_named(net, message):
@@ -317,6 +318,14 @@ def test_a_layer_that_is_called_twice_is_refused():
     net = nn.Linear(2, 2)
     with pytest.raises(MethodError, match="called twice"), recording(net):
         net(net(torch.zeros(1, 2)))
+
+
+def test_rows_that_are_no_samples_are_refused():
+    net, x = nn.Linear(2, 2), torch.ones(5, 3, 2)
+    with recording(net) as record:
+        scores = net(x.flatten(0, 1)).view(5, 3, 2).mean(dim=1)
+    with pytest.raises(MethodError, match="15 rows for 5 samples"):
+        record.curvature(scores, torch.ones(1, 5, 2))
 
 
 def test_an_inverse_that_does_not_exist_asks_for_damping():

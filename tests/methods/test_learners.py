@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
-from bgd.methods import METHODS, Learner, create
+from bgd.methods import METHODS, Gaussian, Learner, MethodError, Outputs, create
+from bgd.scenarios.heads import Heads
 from bgd.scenarios.knowledge import Knowledge
 
 # What a method cannot do without; and the variants that carry state of their own
@@ -155,6 +157,41 @@ def test_predicting_changes_nothing(name, settings, scenarios, heads_of, make_ne
         return losses
 
     assert run(True) == run(False)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_layer_in_evaluation_mode_stays_there(name, scenarios, heads_of, make_net, make_batches):
+    """Frozen statistics, or a dropout that is off: neither predicting nor the end of a task turns it on again."""
+    scenario = scenarios["domain"]
+    batches = make_batches(0, scenario)
+    net = make_net(2, dropout=0.5)
+    net[3].eval()
+    learner = create(name, net, heads_of(scenario), scenario, **REQUIRED.get(name, {}))
+    train(learner, batches)
+    learner.predict(batches[0].x)
+    learner.observe(*batches[0])
+    assert not net[3].training
+    assert net.training
+
+
+@pytest.mark.parametrize("name", ["ewc", "online-ewc", "mas", "lwf", "laplace"])
+def test_a_task_that_ends_before_it_was_seen_is_refused(name, scenarios, heads_of, make_net, make_batches):
+    """Which outputs matter follows from the labels met: without any, nothing would be protected, or all be NaN."""
+    scenario = scenarios["class"]
+    batches = make_batches(0, scenario)
+    learner = create(name, make_net(6), heads_of(scenario), scenario, labels_trick=True, **REQUIRED.get(name, {}))
+    with pytest.raises(MethodError, match=r"observe the task before it ends, or hand its labels to outputs\.note"):
+        learner.end_task(batches)
+    learner.outputs.note(batches[0].y)
+    learner.end_task(batches)
+    learner.observe(*make_batches(1, scenario)[0])
+
+
+@pytest.mark.parametrize("name", ["ewc", "online-ewc", "laplace"])
+def test_a_label_that_regression_does_not_have_is_refused_at_once(name):
+    settings = {"fisher_label": "predicted"} | REQUIRED.get(name, {})
+    with pytest.raises(MethodError, match="choose true, sampled or exact"):
+        METHODS[name](nn.Linear(3, 1), Outputs(Heads(1, ((0,),)), likelihood=Gaussian()), **settings)
 
 
 @pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=IDS)

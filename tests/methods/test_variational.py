@@ -101,6 +101,17 @@ def test_local_noise_has_the_moments_of_weight_noise():
     assert torch.allclose(draws.mean(0), net(x)[0], atol=float(4 * std / 20000**0.5))
 
 
+def test_a_bias_learns_its_std_beside_a_frozen_weight():
+    net = nn.Sequential(nn.Linear(4, 3))
+    net[0].weight.requires_grad_(False)
+    learner = BBB(net, Outputs(Heads(3, ((0, 1, 2),))), train_size=10, std_init=0.4, lr=0.01, sampling="local")
+    x = torch.ones(20000, 4)
+    draws = learner.predict_samples(x, 1)[0]
+    assert torch.allclose(draws.std(0), torch.tensor(0.4), rtol=0.03)
+    learner.observe(x[:8], torch.zeros(8, dtype=torch.int64))
+    assert not torch.any(learner.posterior.std()["0.bias"] == 0.4)
+
+
 def test_local_sampling_names_the_layer_that_it_cannot_sample():
     net = nn.Sequential(nn.Conv1d(1, 1, 1), nn.Flatten(), nn.Linear(4, 2))
     with pytest.raises(ValueError, match=r"'0.weight' belongs to Conv1d: use sampling='weights'"):

@@ -11,7 +11,7 @@ from bgd.methods import METHODS, create
 from bgd.methods.importance import fisher, sensitivity
 from bgd.methods.kronecker import recording
 from bgd.methods.outputs import Outputs
-from bgd.nets import MLP, InBfloat16, LeNet
+from bgd.nets import MLP, VGG, InBfloat16, LeNet
 from bgd.runs.build import build_net
 from bgd.runs.types import NetConfig
 from bgd.scenarios import Batch, scenario, shared_heads
@@ -82,11 +82,13 @@ def test_kronecker_factors_are_summed_in_float32():
                 assert (ours - exact).norm() < 0.1 * exact.norm()
 
 
+@pytest.mark.parametrize("net", ["mlp", "vgg with BatchNorm"])
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_learns_with_it(method):
+def test_every_method_learns_with_it(method, net):
     settings = {"train_size": 12} if method in ("vcl", "bbb", "laplace", "noisy-adam", "noisy-kfac") else {}
     heads, rules = shared_heads(2, OUTPUTS), scenario("domain")
-    learner = create(method, InBfloat16(MLP(INPUTS, OUTPUTS, (20,), seed=1)), heads, rules, **settings)
+    plain = MLP(INPUTS, OUTPUTS, (20,), seed=1) if net == "mlp" else VGG(INPUTS, OUTPUTS, (4, "M", 6), batch_norm=True)
+    learner = create(method, InBfloat16(plain), heads, rules, **settings)
     before = copy.deepcopy(list(learner.net.parameters()))
     batch = Batch(*data())
     losses = [learner.observe(batch.x, batch.y) for _ in range(2)]

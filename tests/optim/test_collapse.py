@@ -75,6 +75,11 @@ def test_vanished_and_dead_posteriors_are_recognised() -> None:
     assert well.complaint is None
 
 
+def test_a_std_that_is_no_number_has_exploded() -> None:
+    sick = examine([torch.ones(2), torch.tensor([0.1, torch.nan]), torch.ones(2)], [1.0] * 3, [None] * 3)
+    assert "exploded to inf" in str(sick.complaint)
+
+
 def test_vanishing_is_noticed_during_training() -> None:
     p = nn.Parameter(torch.zeros(50))
     optimizer = BGD([p], std_init=1.0, mc_samples=50, antithetic=True)

@@ -320,6 +320,11 @@ def test_step_hooks_run(problem: Problem) -> None:
     optimizer.register_step_post_hook(lambda *_: calls.append(1))
     run(problem, optimizer, 2)
     assert calls == [1, 1]
+    step = optimizer.batched(
+        problem.model, lambda net, x, y: nn.functional.cross_entropy(net(x), y, reduction="sum"), compile=False
+    )
+    step(problem.x, problem.y)
+    assert calls == [1, 1, 1]
 
 
 def test_compiled_models_give_the_same_update() -> None:

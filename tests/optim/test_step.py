@@ -403,6 +403,37 @@ def test_dropout_draws_its_own_mask_in_every_sampled_network() -> None:
     assert len({tuple(m.flatten().tolist()) for m in masks}) == 4
 
 
+def test_autocast_around_a_step_sees_every_sampled_network() -> None:
+    """Autocast keeps casts of the weights, and would not notice that others have been written in their place."""
+    problem = Problem(torch.float32)
+    posteriors, losses = [], []
+    for around in (True, False):
+        model = Problem(torch.float32).model
+        model.load_state_dict(problem.model.state_dict())
+        optimizer = BGD(model.parameters(), std_init=0.5, mc_samples=4, seed=3)
+
+        def closure(model=model, optimizer=optimizer) -> torch.Tensor:
+            optimizer.zero_grad()
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = F.cross_entropy(model(problem.x).float(), problem.y, reduction="sum")
+            loss.backward()
+            losses.append(loss.item())
+            return loss
+
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=around):
+            optimizer.step(closure)
+            shown = []
+            for _ in range(3):
+                with optimizer.sampled(), torch.no_grad():
+                    shown.append(model(problem.x))
+        assert not torch.equal(shown[0], shown[1])
+        assert not torch.equal(shown[1], shown[2])
+        posteriors.append(posterior(optimizer))
+    assert len(set(losses)) == 4
+    assert losses[:4] == losses[4:]
+    assert all(map(torch.equal, *posteriors))
+
+
 def test_it_learns() -> None:
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(256, 2, generator=generator)

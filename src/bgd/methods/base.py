@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from bgd.inference import evaluating
 from bgd.methods.outputs import Outputs, check_outputs
 from bgd.methods.types import MethodError
 from bgd.optim.noise import fold
@@ -111,8 +112,8 @@ class Base:
     @torch.no_grad()
     def predict(self, x: Tensor, task: int | Tensor | None = None) -> Tensor:
         """The scores of the network, limited to the head of the task where it is given."""
-        self.net.eval()
-        return self.outputs.restrict(self.scores(x), task)
+        with evaluating(self.net):
+            return self.outputs.restrict(self.scores(x), task)
 
     def finite(self, loss: Tensor) -> float:
         """The value of the loss; an error rather than a step into NaN."""

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from bgd.inference import evaluating
 from bgd.methods.base import Base
-from bgd.methods.importance import evaluating
 from bgd.methods.outputs import Outputs, check_outputs, masked
 from bgd.optim.bgd import BGD as BGDOptimizer
 from bgd.optim.noise import NoiseKind

@@ -13,8 +13,9 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 
+from bgd.inference import evaluating
 from bgd.methods.base import trainable
-from bgd.methods.importance import evaluating, per_sample
+from bgd.methods.importance import per_sample
 from bgd.methods.kronecker import Curvature, Diagonal, Kronecker, join, layers_of, recording
 from bgd.methods.likelihoods import Label, Likelihood
 from bgd.methods.outputs import masked

@@ -55,7 +55,7 @@ class EWC(Penalised):
         seed: int = 0,
     ) -> None:
         super().__init__(net, outputs, optimizer=optimizer, lr=lr, coefficient=coefficient)
-        check_label(fisher_label)
+        check_label(fisher_label, outputs.likelihood)
         check_over(fisher_over, fisher_label)
         self.fisher_label, self.fisher_over = fisher_label, fisher_over
         self.generator = generator_for(net, seed)

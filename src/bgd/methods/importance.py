@@ -14,8 +14,7 @@ absolute values (power 1) with v = d mean(f^2)/df make MAS. Two ways to the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Literal, get_args
 
@@ -24,6 +23,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.nn import functional as F
 
+from bgd.inference import evaluating
 from bgd.methods.base import trainable
 from bgd.methods.likelihoods import Label
 from bgd.methods.outputs import Outputs, masked
@@ -133,7 +133,8 @@ def through_layers(net: nn.Module, x: Tensor, vectors: Callable[[Tensor], Tensor
     """``per_sample`` from one forward and K backward passes; None where the net's shape rules it out.
 
     It takes a net whose trainable parameters all belong to ``nn.Linear`` and ``nn.Conv2d`` layers, shared with nothing
-    else, each called once, as a module, on (B, features) or (B, C, H, W), with nothing overwritten in place.
+    else, each called once, as a module, on (B, features) or (B, C, H, W), with the B samples of x in their order and
+    nothing overwritten in place.
 
     >>> through_layers(nn.Conv1d(1, 1, 1), torch.zeros(1, 1, 4), lambda s: s[None], power=1) is None
     True
@@ -162,7 +163,9 @@ def through_layers(net: nn.Module, x: Tensor, vectors: Callable[[Tensor], Tensor
             hook.remove()
     overwritten = any(t._version != version for t, version in versions)  # by nn.ReLU(inplace=True), say
     dimensions = {name: 2 if isinstance(layer, nn.Linear) else 4 for name, layer in layers.items()}
-    if overwritten or any(len(c) != 1 or c[0][0].ndim != dimensions[name] for name, c in calls.items()):
+    if overwritten or any(
+        len(c) != 1 or c[0][0].ndim != dimensions[name] or len(c[0][0]) != len(x) for name, c in calls.items()
+    ):
         return None
 
     v = vectors(scores.detach())
@@ -190,6 +193,8 @@ def has_patches(layer: nn.Module) -> bool:
     >>> has_patches(nn.Conv2d(2, 4, 3)), has_patches(nn.Conv2d(2, 4, 3, groups=2))
     (True, False)
     """
+    if list(layer._parameters) != ["weight", "bias"]:  # as nn.utils.spectral_norm leaves them
+        return False
     if type(layer) is nn.Conv2d:
         return layer.groups == 1 and layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
     return type(layer) is nn.Linear
@@ -287,24 +292,6 @@ def _per_batch(net: nn.Module, batch: Batch, vectors: Callable[[Tensor, Batch], 
         name: torch.zeros_like(p) if g is None else weight * _powered(g, power)
         for (name, p), g in zip(parameters.items(), grads, strict=True)
     }
-
-
-@contextmanager
-def evaluating(net: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside, the former mode after.
-
-    >>> net = nn.Dropout().train()
-    >>> with evaluating(net): net.training
-    False
-    >>> net.training
-    True
-    """
-    training = net.training
-    net.eval()
-    try:
-        yield
-    finally:
-        net.train(training)
 
 
 def _powered(t: Tensor, power: int) -> Tensor:

@@ -222,6 +222,12 @@ class Recording:
                 cross-entropy and squared error the Gauss-Newton matrix).
         """
         called = list(self.calls)
+        for name in called:
+            if len(self.calls[name][0]) != len(scores):
+                raise MethodError(
+                    f"the layer {name!r} was given {len(self.calls[name][0])} rows for {len(scores)} samples: keep the "
+                    "samples as the first dimension, as nn.Linear allows, instead of folding others into it"
+                )
         edges = [self.calls[name][2] for name in called]
         squares: dict[str, Tensor] = {}
         prepared = {name: self._prepared(name) for name in called}

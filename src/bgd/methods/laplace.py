@@ -98,7 +98,7 @@ class Laplace(Base):
             raise MethodError(f"prior_precision={prior_precision}: use 0 (no prior) or more")
         if memory is not None and memory < 1:
             raise MethodError(f"memory={memory}: use None (all samples) or 1 or more")
-        check_label(fisher_label)
+        check_label(fisher_label, outputs.likelihood)
         self.train_size = check_train_size(train_size, "Laplace")
         self.kind, self.curvature, self.coefficient = kind, curvature, coefficient
         self.fisher_label, self.memory = fisher_label, memory

@@ -32,8 +32,8 @@ class Likelihood(Protocol):
         """The vectors v with sum_k v_k v_k^T = E_y[v_y v_y^T], per sample: (K, B, outputs)."""
 
 
-def check_label(label: str) -> None:
-    """Refuse a label choice that does not exist.
+def check_label(label: str, likelihood: Likelihood | None = None) -> None:
+    """Refuse a label choice that does not exist, or does not go with the likelihood.
 
     >>> check_label("argmax")
     Traceback (most recent call last):
@@ -41,6 +41,11 @@ def check_label(label: str) -> None:
     """
     if label not in get_args(Label):
         raise MethodError(f"label={label!r}: choose one of {', '.join(get_args(Label))}")
+    if label == "predicted" and isinstance(likelihood, Gaussian):
+        raise MethodError(
+            "label='predicted': the likeliest label of a Gaussian is the prediction itself, "
+            "and its Fisher information would be 0; choose true, sampled or exact"
+        )
 
 
 class Categorical:
@@ -91,11 +96,7 @@ class Gaussian:
         self, scores: Tensor, y: Tensor, label: Label, generator: torch.Generator | None = None
     ) -> Tensor:
         """For "exact" one unit vector per output, over std."""
-        if label == "predicted":
-            raise MethodError(
-                "label='predicted': the likeliest label of a Gaussian is the prediction itself, "
-                "and its Fisher information would be 0; choose true, sampled or exact"
-            )
+        check_label(label, self)
         if label == "exact":
             unit = torch.eye(scores.shape[1], dtype=scores.dtype, device=scores.device) / self.std
             return unit[:, None, :].expand(-1, len(scores), -1)

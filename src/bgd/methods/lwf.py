@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from bgd.inference import evaluating
 from bgd.methods.base import Base, optimizer_for
-from bgd.methods.importance import evaluating
 from bgd.methods.likelihoods import Categorical
 from bgd.methods.outputs import Outputs, masked
 from bgd.methods.penalty import Weights
@@ -101,6 +101,11 @@ class LwF(Base):
 
     def end_task(self, batches: Iterable[Batch] = ()) -> None:
         """The network of this moment becomes the teacher of all labels met so far."""
+        if not self.outputs.seen.any():
+            raise MethodError(
+                "LwF has met no label yet, so there is nothing to distil: observe the task before it ends, or hand its "
+                "labels to outputs.note"
+            )
         self.teacher = {name: t.clone() for name, t in self.net.state_dict().items()}
         self.old = self.outputs.seen.clone()
         self.ended += 1

@@ -7,7 +7,8 @@ from typing import ClassVar, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from bgd.methods.importance import evaluating, per_sample
+from bgd.inference import evaluating
+from bgd.methods.importance import per_sample
 from bgd.methods.noisy import Noisy, normals
 from bgd.methods.outputs import Outputs, masked
 from bgd.methods.penalty import Weights

@@ -66,7 +66,7 @@ class OnlineEWC(Penalised):
             consolidate_every=consolidate_every,
             proximal=proximal,
         )
-        check_label(fisher_label)
+        check_label(fisher_label, outputs.likelihood)
         check_over(fisher_over, fisher_label)
         self.decay, self.fisher_label, self.fisher_over = decay, fisher_label, fisher_over
         self.generator = generator_for(net, seed)

@@ -92,9 +92,15 @@ class Outputs:
         """
         if self.over == "all":
             return None
-        if self.over == "seen":
-            return self.seen
-        return self.current if self.over == "batch" else self._head(task)
+        if self.over == "task":
+            return self._head(task)
+        met = self.seen if self.over == "seen" else self.current
+        if not met.any():
+            raise MethodError(
+                "no label has been met since the start or the last boundary, so nothing says which outputs matter: "
+                "observe the task before it ends, or hand its labels to outputs.note"
+            )
+        return met
 
     def loss(self, scores: Tensor, y: Tensor, task: int | Tensor | None = None, reduction: str = "mean") -> Tensor:
         """The likelihood's loss over the chosen outputs; ``reduction`` is "mean", "sum" or "none"."""

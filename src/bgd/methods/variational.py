@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from bgd.inference import evaluating
 from bgd.methods.base import Base, generator_for, optimizer_for, trainable
-from bgd.methods.importance import evaluating
 from bgd.methods.outputs import Outputs, check_outputs
 from bgd.methods.penalty import Weights
 from bgd.methods.types import MethodError
@@ -71,10 +71,13 @@ class MeanField:
         def noise(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor]:
             def hook(_layer: nn.Module, args: tuple[Tensor, ...], out: Tensor) -> Tensor:
                 weight, bias = (self.log_std.get(f"{name}{kind}") for kind in ("weight", "bias"))
-                if weight is None:  # frozen
-                    return out
                 b = None if bias is None else (2 * bias).exp()
-                variance = F.linear(args[0].square(), (2 * weight).exp(), b)
+                if weight is not None:
+                    variance = F.linear(args[0].square(), (2 * weight).exp(), b)
+                elif b is not None:  # the weight is frozen
+                    variance = b.expand_as(out)
+                else:
+                    return out
                 # The floor keeps the square root's gradient finite at inputs that are all 0
                 return out + variance.clamp(min=1e-20).sqrt() * _randn_like(out, generator)
 

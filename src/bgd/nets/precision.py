@@ -5,12 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from bgd.nets.init import NORMS
+
 
 class InBfloat16(nn.Module):
     """A network whose products run in bfloat16, which a processor that knows it does about twice as fast.
 
     Weights, their gradients and the scores are kept in float32; what goes into a product and comes out of it is rounded
-    to 8 bits, as ``torch.autocast`` does it. No method needs to know.
+    to 8 bits, as ``torch.autocast`` does it. Layers that normalise take and give float32. No method needs to know.
 
     >>> from bgd.nets import MLP
     >>> net = InBfloat16(MLP(4, 2, (3,)))
@@ -21,9 +23,16 @@ class InBfloat16(nn.Module):
     def __init__(self, net: nn.Module) -> None:
         super().__init__()
         self.net = net
+        for layer in net.modules():
+            if isinstance(layer, NORMS):
+                layer.register_forward_pre_hook(_to_float32)
 
     def forward(self, x: Tensor) -> Tensor:
         """Scores of a batch, in float32."""
         with torch.autocast(x.device.type, dtype=torch.bfloat16):
             scores: Tensor = self.net(x)
         return scores.float()
+
+
+def _to_float32(_layer: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    return tuple(a.float() for a in args)  # vmap has no normalisation of mixed types

@@ -94,9 +94,13 @@ class BatchedStep:
 
     def __call__(self, *batch: Any, batch_size: int | None = None) -> Tensor:
         """Take one step on a batch; returns the mean loss of the sampled networks."""
+        self.optimizer._check_batch_size(batch_size)
+        self.optimizer._check_at_rest("a batched step")
+        return self.optimizer._hooked(lambda: self._take(batch, batch_size))
+
+    def _take(self, batch: tuple[Any, ...], batch_size: int | None) -> Tensor:
+        """The step, by the fastest path that can run the model."""
         optimizer = self.optimizer
-        optimizer._check_batch_size(batch_size)
-        optimizer._check_at_rest("a batched step")
         first, reason = self.path, ""
         for path in PATHS[PATHS.index(first) :]:
             if path != self.path:

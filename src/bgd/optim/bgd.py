@@ -223,6 +223,8 @@ class BGD(Optimizer):
                 torch.addcmul(mean, std, eps[i], out=p)
             else:
                 p.copy_(torch.addcmul(mean, std, eps[i]))
+        # autocast keeps its casts of the weights until its outermost end, and would run the network of before again
+        torch.clear_autocast_cache()
 
     def _key(self, stream: int, *coordinates: int) -> int:
         return noises.fold(self.seed, stream, *coordinates)
@@ -282,6 +284,11 @@ class BGD(Optimizer):
 
         self._check_no_samples("step(closure)")
         return self._run_step(sample_all, batch_size)
+
+    @torch.optim.Optimizer.profile_hook_step
+    def _hooked(self, take: Callable[[], Tensor]) -> Tensor:
+        """A step that does not go through :meth:`step`, between the same hooks."""
+        return take()
 
     def _run_step(
         self, sample_all: Callable[[], None], batch_size: int | None, compiled: bool = False

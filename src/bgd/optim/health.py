@@ -8,6 +8,7 @@ batches without a finite gradient are to be passed over, that all of them are.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -47,8 +48,8 @@ class Health(NamedTuple):
 
     @property
     def has_exploded(self) -> bool:
-        """Whether a std has grown beyond all bounds (or is NaN)."""
-        return not self.largest <= EXPLODED
+        """Whether a std has grown beyond all bounds, or is NaN, which counts as infinite."""
+        return self.largest > EXPLODED
 
     @property
     def has_vanished(self) -> bool:
@@ -88,7 +89,8 @@ def examine(stds: list[Tensor], initial: list[float], e_g: Sequence[Tensor | Non
     largest, vanished, size, dead, asked = 0.0, 0, 0, 0, 0
     for std, scale, g in zip(stds, initial, e_g, strict=True):
         if std.numel():
-            largest = max(largest, float(std.amax()) / scale)
+            growth = float(std.amax()) / scale
+            largest = math.inf if math.isnan(growth) else max(largest, growth)
             vanished += int(torch.count_nonzero(std < VANISHED * scale))
             size += std.numel()
             if g is not None:
