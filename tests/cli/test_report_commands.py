@@ -103,7 +103,7 @@ def test_what_is_missing_is_said(folder):
     (failed / "failure.txt").write_text("Traceback (most recent call last):\nMemoryError: too <large>\n")
     out = call("report", folder).output
     assert "not complete: 2 of 4 runs missing, 1 failed" in out
-    assert "1 of 2, 1 failed" in out
+    assert "1 of 2 (2020), 1 failed" in out
     page = (folder / "report" / "index.html").read_text()
     assert "MemoryError: too &lt;large&gt;" in page
     assert "SGD, continuous permuted, seed 2020: not finished" in page

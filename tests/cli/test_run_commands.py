@@ -95,6 +95,7 @@ def test_own_values_get_a_folder_of_their_own(bgd, tmp_path):
         (["run", "digits", "--column", "x"], "no column 'x'"),
         (["run", "digits", "--seeds", "a"], "2019-2021"),
         (["run", "digits", "--set", "stream.epoch=1"], "did you mean 'epochs'?"),
+        (["run", "digits", "--column", "continuous permuted", "--set", "stream.epochs=2"], "plays no part here"),
         (["run", "digits", "--jobs", "-1"], "--jobs"),
         (["run", "no.toml"], "cannot be read"),
         (["show", "digts"], "did you mean 'digits'?"),

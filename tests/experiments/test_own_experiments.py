@@ -8,6 +8,8 @@ import pytest
 from bgd.cli import main
 from bgd.experiments import ExperimentError, find, load, overridden, plan
 from bgd.experiments.comparison import Declaration, collect, declare, read_declaration
+from bgd.report.caveats import caveats
+from bgd.report.load import comparison
 from bgd.runs import RunError, build, run
 
 GOOD = """
@@ -179,6 +181,7 @@ def test_runs_of_an_older_declaration_are_left_out(write, tmp_path):
     collected = collect(folder)
     assert not collected.results
     assert collected.outdated == [path]
+    assert caveats(comparison(collected)) == ["1 run left out: made from another declaration, or done again since"]
     assert len(collected.unfinished) == 1
 
 

@@ -158,6 +158,10 @@ def test_failed_runs_are_not_forgotten(comparison: Path, tmp_path: Path) -> None
     assert _digits(to_json(load(packed))) == _digits(to_json(load(copy)))
     (one,) = load(packed)[0].unfinished
     assert (one.state, one.why, one.config) == ("failed", "ValueError: no", read_config(failed))
+    pack(
+        without(comparison, tmp_path / "other", read_config(failed).seed), tmp_path / "results"
+    )  # which knows nothing of it
+    assert len(load(packed)[0].unfinished) == 1
     pack(comparison, tmp_path / "results")  # in which the same run has been done
     assert not (packed / "failed.jsonl").exists()
     assert not load(packed)[0].unfinished

@@ -4,7 +4,7 @@ import pytest
 from made_runs import make_config, make_result
 
 from bgd.experiments.types import Reported
-from bgd.report.comparison import Comparison, Unfinished, compare, same_and_different
+from bgd.report.comparison import Comparison, Unfinished, compare, same_and_different, settings
 from bgd.report.data import summary_records
 from bgd.report.load import ReportError
 from bgd.report.side_by_side import pair_up, title
@@ -24,15 +24,50 @@ def test_best_leaves_out_the_upper_bound(comparison):
     assert [entry.row for entry in comparison.entries.values() if entry.best] == ["BGD"]
 
 
+def test_best_is_decided_on_common_seeds():
+    """A seed can be easier than another: a mean over other seeds proves nothing."""
+    easy, hard = 2020, 2019
+    ours = [make_result("BGD", 0.89, hard), make_result("BGD", 0.93, easy)]
+
+    def best(*others):
+        return [entry.row for entry in compare([*ours, *others]).entries.values() if entry.best]
+
+    assert best(make_result("SGD", 0.92, easy)) == ["BGD"]  # 91 against 92 on average, but 93 against 92
+    assert best(make_result("SGD", 0.94, easy)) == ["SGD"]
+    assert best(make_result("SGD", 0.80, 7)) == []
+    assert best(make_result("SGD", 0.93, easy), make_result("SGD", 0.89, hard)) == ["BGD", "SGD"]
+
+
+def test_seeds_are_counted_where_all_rows_have_the_same():
+    both = compare([make_result(row, 0.9, seed) for row in ("BGD", "SGD") for seed in (1, 2)])
+    assert [row[-2].text for row in detail(both).rows] == ["2", "2"]
+
+
+def test_time_is_that_of_the_processor_where_a_run_has_measured_it():
+    def run(seed, **machine):
+        return make_result("SGD", 0.9, seed).model_copy(update={"machine": Machine(**machine)})
+
+    mixed = compare([run(1, seconds=900.0), run(2, seconds=30.0, work_seconds=20.0)])
+    assert mixed.entries["SGD", "accuracy"].seconds == 20.0
+    clock = compare([run(1, seconds=900.0)])
+    assert clock.entries["SGD", "accuracy"].seconds == 900.0
+
+
+def test_settings_that_play_no_part_are_not_shown():
+    same, _ = settings(compare([make_result("SGD", 0.9)]))
+    assert {"stream.iterations", "stream.beta", "tasks.count", "net.widths"} <= set(same)
+    assert not {"stream.epochs", "stream.start", "stream.moments", "tasks.degrees", "data.mix"} & set(same)
+
+
 def test_detail_in_plain_text(comparison):
     lines = to_text(detail(comparison)).splitlines()
     assert lines[0] == "Continuous permuted digits"
     assert [re.split(r" {2,}", line) for line in lines[1:]] == [
         ["method", "ours, %", "paper, %", "ours - paper", "agreement", "seeds", "time a run"],
-        ["BGD", "92.00 ± 1.00", "92.00 ± 1.00", "+0.00 (SE 0.66)", "✓ agrees", "3", "12 s"],
-        ["SGD", "81.00 ± 1.41", "85.00 ± 0.50", "-4.00 (SE 1.01)", "↓ lower", "2 of 3", "4.0 s"],
+        ["BGD", "92.00 ± 1.00", "92.00 ± 1.00", "+0.00 (SE 0.66)", "✓ agrees", "3 (2019–2021)", "12 s"],
+        ["SGD", "81.00 ± 1.41", "85.00 ± 0.50", "-4.00 (SE 1.01)", "↓ lower", "2 of 3 (2019, 2020)", "4.0 s"],
         ["Adam", "failed", "60.00 ± 0.50", "–", "no result", "0 of 1, 1 failed", "–"],
-        ["Offline", "97.00", "–", "–", "not in the paper", "1", "4.0 s"],
+        ["Offline", "97.00", "–", "–", "not in the paper", "1 (2019)", "4.0 s"],
     ]
     assert len({line.index("±", 20) for line in lines[2:4]}) == 1  # columns are aligned
 
@@ -111,7 +146,7 @@ def test_same_and_different():
 def test_a_warning_is_seen_in_the_table(results, experiment):
     collapsed = results[0].model_copy(update={"warnings": ["BGD's posterior has collapsed by step 10"]})
     made = compare([collapsed, *results[1:]], experiment)
-    assert "3, 1 with a warning" in to_text(detail(made))
+    assert "3 (2019–2021), 1 with a warning" in to_text(detail(made))
 
 
 def test_other_measures(comparison):
@@ -195,3 +230,9 @@ def test_a_scale_stands_beside_its_own_and_is_named_where_it_cannot():
 def test_records_for_programs_tell_own_values_apart():
     records = summary_records([at("paper"), at("paper", "lr=1")])
     assert [record["changes"] for record in records] == ["", "lr=1"]
+
+
+def test_candidates_for_one_value_are_not_counted(results, experiment):
+    several = compare(results, experiment.model_copy(update={"candidates": True}))
+    assert several.verdicts == []
+    assert "✓ agrees" in to_text(detail(several))

@@ -11,11 +11,13 @@ from scipy import stats
 from bgd.scenarios import (
     Batch,
     Continuous,
+    DataSet,
     Discrete,
     Drifting,
     Joint,
     Knowledge,
     Normalise,
+    Part,
     Samples,
     Scenario,
     ScenarioError,
@@ -348,6 +350,23 @@ def test_moments_of_a_drift_as_shares(data):
     stream = Drifting(rotating(data), CONTINUOUS, iterations=9, moments=3)
     np.testing.assert_allclose(stream.expected(range(9)).sum(axis=1), 1)
     assert stream.expected([0, 4, 8]).tolist() == np.eye(3).tolist()
+
+
+def test_a_moment_is_measured_when_the_world_leaves_it(data):
+    stream = Drifting(rotating(data), CONTINUOUS, iterations=400, moments=5)
+    assert stream.stages == (50, 150, 250, 350, 400)
+    for moment, stage in enumerate(stream.stages):
+        assert stream.draw(stage - 1)[0] == moment
+    assert Drifting(rotating(data), CONTINUOUS, iterations=5, moments=5).stages == (1, 2, 3, 4, 5)
+
+
+def test_plain_features_are_not_turned():
+    part = Part(torch.zeros(2, 1, 1, 20), torch.arange(2))
+    features = DataSet("features", part, part, ("a", "b"))
+    with pytest.raises(ScenarioError, match=r"shape \(1, 1, 20\) cannot be turned, since it is no image: permute it"):
+        rotating(features, 0, 90).moments(2)
+    with pytest.raises(ScenarioError, match="no image"):
+        rotate(features, [0, 30], shared_head=True)
 
 
 def test_test_sets_come_whole_in_large_batches(data):

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from bgd.cli.execute import How, In, Jobs, Json, Keep, Quiet, RayAddress, Threads, Where, execute
-from bgd.experiments import EXPERIMENTS, comparison_folder, load, overridden, plan
+from bgd.experiments import EXPERIMENTS, check_changes, comparison_folder, load, overridden, plan
 from bgd.experiments.comparison import Declaration, declare
 from bgd.experiments.plan import preset_of
 from bgd.experiments.reuse import take_over
@@ -161,6 +161,7 @@ def run(
         seeds=seeds_from(seeds) if seeds else None,
         device=device,
     )
+    check_changes(changes, configs)
     place = (out or results_folder()).expanduser()
     folder = comparison_folder(place, declared, scale, changes)
     command = shlex.join(["bgd", *sys.argv[1:]])

@@ -30,6 +30,7 @@ from bgd.experiments import (
     vision_mix,
 )
 from bgd.experiments.plan import (
+    check_changes,
     check_declaration,
     comparison_folder,
     explain,
@@ -116,6 +117,7 @@ __all__ = [
     "Preset",
     "Reported",
     "Row",
+    "check_changes",
     "check_declaration",
     "comparison_folder",
     "find",

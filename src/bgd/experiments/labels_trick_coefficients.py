@@ -22,6 +22,7 @@ EXPERIMENT = Experiment(
     methods=PENALTIES,
     seeds=(2019, 2020, 2021),
     paper={row: dict.fromkeys(COLUMNS, labels_trick.EXPERIMENT.paper[row][labels_trick.WITH]) for row in PENALTIES},
+    candidates=True,
     presets={
         "smoke": smoke(),
         "quick": split_mnist.QUICK,

@@ -27,6 +27,7 @@ from bgd.experiments.comparison import (
     declared,
     in_order,
     place,
+    read_lines,
     read_packed,
 )
 from bgd.experiments.types import Experiment
@@ -55,8 +56,10 @@ def pack(folder: Path, out: Path) -> Path:
     experiment = collected.declaration.experiment
     results = {place(result.config): result for result in _packed_before(target, collected)}
     results |= {place(result.config): result for result in collected.results}
-    lost = [one for one in collected.lost if place(one.config) not in results]
-    lost += [Lost(config=read_config(path), why=last_line(path)) for path in collected.failed]
+    failed = [Lost(config=read_config(path), why=last_line(path)) for path in collected.failed]
+    before = read_lines(target / LOST, Lost)
+    lost = list({place(one.config): one for one in (*before, *collected.lost, *failed)}.values())
+    lost = [one for one in lost if place(one.config) not in results and declared(collected.declaration, one.config)]
     curves = shows_curves(experiment)
     with clear_errors(target):
         target.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from bgd.experiments.types import Cell, Experiment, ExperimentError, Preset
 from bgd.methods import METHODS
 from bgd.runs.build import check
-from bgd.runs.types import RunConfig, Setup
+from bgd.runs.types import RunConfig, Setup, unused
 
 
 def merged(*layers: BaseModel) -> dict[str, Any]:
@@ -208,6 +208,20 @@ def overridden(experiment: Experiment, preset: str, changes: Sequence[str]) -> E
         _lay(laid["columns"][column], setup)
     presets = dict(experiment.presets) | {preset: Preset.model_validate(laid)}
     return experiment.model_copy(update={"presets": presets})
+
+
+def check_changes(changes: Sequence[str], configs: Sequence[RunConfig]) -> None:
+    """Refuse a value of the user's own (``key=value``) that plays no part in any of the runs.
+
+    >>> check_changes(["stream.iterations=9"], [RunConfig(method="sgd")])
+    Traceback (most recent call last):
+    bgd.experiments.types.ExperimentError: --set stream.iterations: plays no part here: the stream is discrete, ...
+    """
+    for key in (change.partition("=")[0] for change in changes):
+        if configs and all(key in unused(config.setup) for config in configs):
+            setup = configs[0].setup
+            kind = f"the stream is {setup.stream.kind}, tasks.cut is {setup.tasks.cut}, the net is {setup.net.name}"
+            raise ExperimentError(f"--set {key}: plays no part here: {kind}")
 
 
 def _partial(setup: dict[str, Any], changes: Sequence[str]) -> Setup:

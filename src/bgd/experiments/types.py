@@ -102,5 +102,9 @@ class Experiment(Strict):
     times_of: str | None = Field(
         default=None, description="a row: run times are shown too, as multiples of that row's; None: they are not"
     )
+    candidates: bool = Field(
+        default=False,
+        description="its columns are candidates for the same values of the paper: agreement is shown, but not counted",
+    )
     presets: dict[str, Preset] = Field(default_factory=lambda: {"full": Preset(about="as declared")}, min_length=1)
     notes: tuple[str, ...] = Field(default=(), description="choices that the paper leaves open, stand-ins")

@@ -17,6 +17,9 @@ def caveats(comparison: Comparison) -> list[str]:
     []
     """
     notes = dict.fromkeys(run.data_note for run in comparison.runs if run.data_note)
+    if comparison.outdated:
+        left_out = f"{words.count(comparison.outdated, 'run')} left out: made from another declaration"
+        notes[f"{left_out}, or done again since"] = None
     return [*notes, *(line for entry in comparison.entries.values() for line in _warnings(entry.runs))]
 
 

@@ -12,7 +12,7 @@ from bgd.experiments.plan import resolve
 from bgd.experiments.types import Experiment, Reported
 from bgd.report.statistics import Difference, Summary, Verdict, difference, summarise, verdict
 from bgd.runs.build import names_of
-from bgd.runs.types import RunConfig, RunResult
+from bgd.runs.types import RunConfig, RunResult, unused
 
 PAPER = "paper"
 """The preset of the paper's own scale."""
@@ -45,9 +45,10 @@ class Entry:
         ours: average accuracy at the end, in percent, over the runs.
         paper: the same as the paper prints it, if it does.
         reported: all that the paper says of it, if anything; of single tasks only where ours are the same.
-        seconds: of computing, for a run.
+        seconds: of computing, for a run; in processor time where any of the runs has measured it.
         comparable: whether the runs are the paper's: its scale and settings, on the published data.
-        best: whether no other method of the column has a higher mean (the upper bound does not count).
+        best: whether no other method of the column has a higher mean on the seeds that both have (the upper bound does
+            not count).
     """
 
     row: str
@@ -120,6 +121,7 @@ class Comparison:
         columns: labels of the settings, likewise.
         entries: by row and column; what was never to be run is not there.
         remarks: what people make of it, in Markdown.
+        outdated: how many runs of its folder are left out, since the declaration is no longer theirs.
     """
 
     name: str
@@ -130,6 +132,7 @@ class Comparison:
     columns: tuple[str, ...]
     entries: Mapping[tuple[str, str], Entry] = field(repr=False)
     remarks: str = ""
+    outdated: int = 0
 
     @property
     def title(self) -> str:
@@ -153,7 +156,9 @@ class Comparison:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """Of all entries about which something can be said."""
+        """Of all entries about which something can be said; none where many stand for one value of the paper."""
+        if self.experiment and self.experiment.candidates:
+            return []
         return [e.verdict for e in self.entries.values() if e.verdict is not Verdict.UNKNOWN]
 
     @property
@@ -218,7 +223,11 @@ def settings(comparison: Comparison) -> tuple[dict[str, Any], dict[str, dict[str
     for entry in comparison.entries.values():
         config = entry.runs[0].config if entry.runs else entry.unfinished[0].config
         label = entry.row + (f", {entry.column}" if len(comparison.columns) > 1 else "")
-        configs[label] = {"method": config.method, **config.settings, **config.setup.model_dump(mode="json")}
+        setup = flatten(config.setup.model_dump(mode="json"))
+        idle = unused(config.setup)
+        configs[label] = {"method": config.method, **config.settings} | {
+            key: value for key, value in setup.items() if key not in idle
+        }
     return same_and_different(configs)
 
 
@@ -258,7 +267,8 @@ def _entry(
     experiment: Experiment | None,
 ) -> Entry:
     runs = sorted(runs, key=lambda run: run.config.seed)
-    seconds = [run.machine.cost for run in runs if run.machine]
+    machines = [run.machine for run in runs if run.machine]
+    seconds = [m.work_seconds for m in machines if m.work_seconds] or [m.cost for m in machines]
     reported = experiment.paper.get(row, {}).get(column) if experiment else None
     configs = [run.config for run in runs] + [one.config for one in unfinished]
     return Entry(
@@ -309,16 +319,18 @@ def _at_paper_scale(config: RunConfig, experiment: Experiment | None) -> bool:
 
 def _mark_best(entries: dict[tuple[str, str], Entry], columns: Sequence[str]) -> None:
     for column in columns:
-        rivals = {
-            key: entry.ours.mean
-            for key, entry in entries.items()
-            if key[1] == column and entry.ours and entry.runs[0].config.method != "offline"
-        }
-        if len(rivals) > 1:
-            top = max((mean for mean in rivals.values() if math.isfinite(mean)), default=None)
-            for key, mean in rivals.items():
-                if mean == top:
-                    entries[key] = replace(entries[key], best=True)
+        rivals = [e for e in entries.values() if e.column == column and e.runs and e.runs[0].config.method != "offline"]
+        for one in rivals:
+            if len(rivals) > 1 and all(_no_worse(one, other) for other in rivals if other is not one):
+                entries[one.row, column] = replace(one, best=True)
+
+
+def _no_worse(one: Entry, other: Entry) -> bool:
+    """On the seeds that both have, since a seed can be easier than another; without any, nothing can be said."""
+    ours, theirs = ({run.config.seed: run.average_accuracy for run in entry.runs} for entry in (one, other))
+    common = [seed for seed in ours if seed in theirs]
+    mean, rival = (sum(own[seed] for seed in common) for own in (ours, theirs))
+    return bool(common) and math.isfinite(mean) and not mean < rival
 
 
 def _summary(reported: Reported) -> Summary | None:

@@ -72,7 +72,7 @@ def comparison(content: Collected) -> Comparison:
         preset=declaration.preset,
         changes=declaration.changes,
     )
-    return replace(made, remarks=content.remarks)
+    return replace(made, remarks=content.remarks, outdated=len(content.outdated))
 
 
 def _loose(folder: Path, runs: Sequence[Path]) -> Comparison:

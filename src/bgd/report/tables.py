@@ -64,12 +64,16 @@ def detail(comparison: Comparison) -> Table:
     headers += ["paper, %", "ours - paper", "agreement"] * comparison.has_paper + ["seeds", "time a run"]
     rows = []
     for column in comparison.columns:
+        alike = len({tuple(run.config.seed for run in entry.runs) for entry in comparison.column(column)}) == 1
         for entry in comparison.column(column):
             cells = [Cell(entry.row)] + [Cell(column)] * several + [_ours(entry)]
             if comparison.has_paper:
                 cells += [Cell(words.value(entry.paper)), Cell(words.change(entry.gap) if entry.gap else words.NONE)]
                 cells.append(Cell(agreement(entry), tone=TONES[entry.verdict]))
-            cells += [_seeds(entry), Cell(words.NONE if entry.seconds is None else words.duration(entry.seconds))]
+            cells += [
+                _seeds(entry, alike),
+                Cell(words.NONE if entry.seconds is None else words.duration(entry.seconds)),
+            ]
             rows.append(tuple(cells))
     return Table(comparison.title, tuple(headers), tuple(rows))
 
@@ -257,9 +261,11 @@ def _titled(title: str, comparison: Comparison, column: str) -> str:
     return f"{title}: {column}" if len(comparison.columns) > 1 else title
 
 
-def _seeds(entry: Entry) -> Cell:
+def _seeds(entry: Entry, alike: bool) -> Cell:
+    """How many; which, where the rows of a column differ in them."""
     failed = sum(one.state == "failed" for one in entry.unfinished)
     text = f"{len(entry.runs)} of {entry.wanted}" if entry.unfinished else str(len(entry.runs))
+    text += f" ({words.seeds([run.config.seed for run in entry.runs])})" if entry.runs and not alike else ""
     text += f", {failed} failed" if failed else ""
     text += f", {entry.warned} with a warning" if entry.warned else ""
     return Cell(text, tone="red" if entry.unfinished else "yellow" if entry.warned else "")

@@ -153,6 +153,29 @@ class Setup(Strict):
     )
 
 
+def unused(setup: Setup) -> set[str]:
+    """Settings that have no part in a run of this kind, as paths: they can be left out where it is described.
+
+    >>> sorted(unused(Setup(stream={"kind": "continuous"}, net={"name": "lenet"})))[:3]
+    ['net.widths', 'stream.end', 'stream.epochs']
+    """
+    kind, cut = setup.stream.kind, setup.tasks.cut
+    belongs = {
+        "stream.epochs": kind == "discrete",
+        "stream.iterations": kind != "discrete",
+        "stream.beta": kind == "continuous",
+        **dict.fromkeys(("stream.start", "stream.end", "stream.moments"), kind == "drifting"),
+        "tasks.cut": kind != "drifting",
+        "tasks.count": kind != "drifting" and cut in ("split", "permute"),
+        "tasks.degrees": kind != "drifting" and cut == "rotate",
+        "tasks.seed": kind != "drifting" and cut == "permute",
+        "data.mix": cut == "mix",
+        "data.name": cut != "mix",
+        "net.widths": setup.net.name == "mlp",
+    }
+    return {path for path, used in belongs.items() if not used}
+
+
 ADDED = {"data": ("mix", "shape"), "stream": ("augment",), "net": ("precision",), "test": ("train", "stds")}
 """Settings younger than the first results: while left at their defaults they change no digest, so that runs keep it."""
 

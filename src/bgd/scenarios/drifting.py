@@ -110,7 +110,8 @@ def blending(data: DataSet, into: DataSet, *, seed: int = 0, normalise: Normalis
 class Drifting(Stream):
     """Every batch is drawn, with replacement, from the world as it is at that iteration.
 
-    ``tasks`` are evenly spaced moments of the drift, to test on: the first is the start, the last the end.
+    ``tasks`` are evenly spaced moments of the drift, to test on: the first is the start, the last the end. The stage of
+    a moment ends half-way to the next one.
 
     Args:
         drift: the world; see ``rotating`` and ``blending``.
@@ -150,7 +151,9 @@ class Drifting(Stream):
             )
         self.drift = drift
         self.iterations = iterations
-        self.stages = tuple(max(1, round(iterations * k / (moments - 1))) for k in range(moments))
+        # a row of R is measured when its moment has been learnt from, not when it has just begun
+        ends = (round(iterations * (k + 0.5) / (moments - 1)) for k in range(moments))
+        self.stages = tuple(max(1, min(end, iterations)) for end in ends)
         self._block = Latest[Rows]()
 
     def __len__(self) -> int:

@@ -59,6 +59,14 @@ class Rotate:
     degrees: float
     shape: tuple[int, int, int]
 
+    def __post_init__(self) -> None:
+        """Plain features, kept as images one pixel high, would leave their frame."""
+        if min(self.shape[1:]) < 2:
+            raise ScenarioError(
+                f"data of shape {self.shape} cannot be turned, since it is no image: permute it, blend it into other "
+                "data, or write a Drift of its own"
+            )
+
     def __call__(self, images: Pixels, rows: Rows) -> Pixels:
         """All images in one pass: they share one sampling grid, as channels of some large images.
 
