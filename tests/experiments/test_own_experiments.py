@@ -1,16 +1,19 @@
 """Users' own experiments: TOML with the same fields; a wrong key or value says where and what was meant."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import bgd.data
 from bgd.cli import main
 from bgd.experiments import ExperimentError, find, load, overridden, plan
 from bgd.experiments.comparison import Declaration, collect, declare, read_declaration
 from bgd.report.caveats import caveats
 from bgd.report.load import comparison
 from bgd.runs import RunError, build, run
+from bgd.runs.types import DataConfig
 
 GOOD = """
 title = "My drifting digits"
@@ -234,3 +237,19 @@ def test_a_run_on_other_arrays_of_the_same_name_is_not_taken_over(own):
     put(2)
     assert go("other") == 0
     assert len({path.read_text().partition('"R"')[2] for path in Path("out").rglob("result.json")}) == 2
+
+
+def test_other_bytes_under_a_published_name_are_told_apart(monkeypatch):
+    digits = bgd.data.load("digits")
+    noise = replace(digits.train, images=digits.train.images.flip(0))
+    seen = []
+    for data in (digits, replace(digits, note="not the published files"), replace(digits, train=noise, note="others")):
+        monkeypatch.setattr(bgd.data, "load", lambda _name, data=data: data)
+        build._load.cache_clear()
+        build._hash.cache_clear()
+        seen.append(build.own_data(DataConfig(name="digits")))
+    monkeypatch.undo()
+    build._load.cache_clear()
+    build._hash.cache_clear()
+    assert seen[0] == ""
+    assert len(set(seen)) == 3

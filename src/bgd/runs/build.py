@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import bgd.data
-from bgd.data.types import DataSet
+from bgd.data.types import DataError, DataSet
 from bgd.errors import BGDError
 from bgd.methods import create, find, settings_of
 from bgd.methods.types import Learner
@@ -112,13 +112,24 @@ def note_on(config: DataConfig) -> str:
 
 
 def own_data(config: DataConfig) -> str:
-    """A hash of the user's own arrays, of which a name or a path says nothing; empty where all data is published.
+    """A hash of the arrays of which a name or a path says nothing, the user's own or others under a published name.
+
+    Empty where all data is published.
 
     >>> own_data(DataConfig(name="digits"))
     ''
     """
     folder = os.environ.get("BGD_DATA")
-    return "".join(_hash(name, folder) for name in names_of(config) if name not in bgd.data.names())
+    return "".join(_hash(name, folder) for name in names_of(config) if not _is_published(name))
+
+
+def _is_published(name: str) -> bool:
+    if name not in bgd.data.names():
+        return False
+    try:
+        return not load(name).note
+    except DataError:  # what is not here need not be: a finished run can be read without
+        return True
 
 
 @lru_cache(maxsize=8)  # every run of a comparison asks
