@@ -160,12 +160,6 @@ def _tables(comparisons: Sequence[Path], skipped: int, taken: Mapping[Path, Path
         collected = collect(folder)
         found = comparison(collected)
         show(console, found, [overview(found)] if collected.results else [])
-        if collected.outdated:
-            console.print(
-                f"{count(len(collected.outdated), 'run')} in {folder} left out: made from another declaration",
-                style="yellow",
-                highlight=False,
-            )
         console.print(
             f"in {folder}\nfor tables, figures and a page: bgd report {folder}", highlight=False, soft_wrap=True
         )

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from bgd.report import words
+from bgd.report.caveats import left_out
 from bgd.report.comparison import Comparison
 from bgd.report.data import to_json
 from bgd.report.load import load
@@ -147,6 +148,8 @@ def show(console: Console, comparison: Comparison, chosen: Iterable[Table]) -> N
     if verdicts:
         agree = sum(verdict is Verdict.AGREES for verdict in verdicts)
         console.print(f"{agree} of {len(verdicts)} agree with the paper\n", style="green" if agree else "")
+    for line in left_out(comparison):
+        console.print(f"{line}\n", style="yellow", highlight=False)
     if comparison.unfinished:
         missing = len(comparison.unfinished)
         failed = sum(one.state == "failed" for one in comparison.unfinished)

@@ -17,10 +17,23 @@ def caveats(comparison: Comparison) -> list[str]:
     []
     """
     notes = dict.fromkeys(run.data_note for run in comparison.runs if run.data_note)
-    if comparison.outdated:
-        left_out = f"{words.count(comparison.outdated, 'run')} left out: made from another declaration"
-        notes[f"{left_out}, or done again since"] = None
-    return [*notes, *(line for entry in comparison.entries.values() for line in _warnings(entry.runs))]
+    return [
+        *notes,
+        *left_out(comparison),
+        *(line for entry in comparison.entries.values() for line in _warnings(entry.runs)),
+    ]
+
+
+def left_out(comparison: Comparison) -> list[str]:
+    """A line on runs that are there but do not count, if there are any.
+
+    >>> from bgd.report.comparison import compare
+    >>> left_out(compare([]))
+    []
+    """
+    if not comparison.outdated:
+        return []
+    return [f"{words.count(comparison.outdated, 'run')} left out: made from another declaration, or done again since"]
 
 
 def _warnings(runs: tuple[RunResult, ...]) -> list[str]:
