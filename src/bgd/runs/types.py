@@ -157,7 +157,7 @@ def unused(setup: Setup) -> set[str]:
     """Settings that have no part in a run of this kind, as paths: they can be left out where it is described.
 
     >>> sorted(unused(Setup(stream={"kind": "continuous"}, net={"name": "lenet"})))[:3]
-    ['net.widths', 'stream.end', 'stream.epochs']
+    ['data.mix', 'net.widths', 'stream.end']
     """
     kind, cut = setup.stream.kind, setup.tasks.cut
     belongs = {
