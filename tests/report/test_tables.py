@@ -116,6 +116,13 @@ def test_the_papers_own_runs_are_compared_whatever_their_preset_is_called(experi
     assert compare([run], experiment).entries["BGD", "accuracy"].verdict is Verdict.AGREES
 
 
+def test_how_steps_are_computed_does_not_matter(experiment):
+    config = make_config("BGD")
+    setup = config.setup.model_dump() | {"net": config.setup.net.model_dump() | {"precision": "bfloat16"}}
+    run = make_result("BGD", 0.92, setup=setup, settings=config.settings | {"chunk_size": 2, "noise": "hash"})
+    assert compare([run], experiment).entries["BGD", "accuracy"].verdict is Verdict.AGREES
+
+
 def _changed(**stream):
     setup = make_config("BGD").setup.model_dump()
     return setup | {"stream": setup["stream"] | stream}

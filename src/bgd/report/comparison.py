@@ -17,6 +17,9 @@ from bgd.runs.types import RunConfig, RunResult, unused
 PAPER = "paper"
 """The preset of the paper's own scale."""
 
+WAYS = ("noise", "batched", "chunk_size", "compile")
+"""Settings of BGD that decide how a step is computed, not what."""
+
 
 @dataclass(frozen=True)
 class Unfinished:
@@ -306,13 +309,17 @@ def _papers(config: RunConfig, experiment: Experiment | None) -> RunConfig | Non
 
 
 def _at_paper_scale(config: RunConfig, experiment: Experiment | None) -> bool:
-    """Whether a run is exactly what is declared as the paper's; how often it was tested in between does not matter."""
+    """Whether a run is what is declared as the paper's.
+
+    How its steps were computed does not matter, nor in which precision their products, nor how often it was tested.
+    """
     declared = _papers(config, experiment)
 
     def essence(one: RunConfig) -> object:
         setup = one.setup.model_dump()
         setup["test"].pop("evaluations")
-        return one.method, one.settings, setup
+        setup["net"].pop("precision")
+        return one.method, {key: value for key, value in one.settings.items() if key not in WAYS}, setup
 
     return declared is not None and essence(config) == essence(declared)
 
