@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from bgd.optim.bgd import BGD
 
 Tensors = tuple[Tensor, ...]
-Sums = tuple[Tensors, Tensors, Tensor]
 
 PATHS = ("compiled", "eager", "loop")
 """Ways to evaluate the networks, the fastest first: vmap compiled, vmap as it is, one network at a time."""
@@ -89,8 +88,8 @@ class BatchedStep:
             self.path = "loop"
         self._names: tuple[str, ...] = ()
         self._params: list[Tensor] = []
-        self._evaluate: Callable[..., Sums] | None = None
-        self._compiled: Callable[..., Sums] | None = None
+        self._evaluate: Callable[..., Tensor] | None = None
+        self._compiled: Callable[..., Tensor] | None = None
 
     def __call__(self, *batch: Any, batch_size: int | None = None) -> Tensor:
         """Take one step on a batch; returns the mean loss of the sampled networks."""
@@ -138,6 +137,7 @@ class BatchedStep:
                 optimizer.accumulate(loss)
             return
         pending = optimizer._begin()
+        pending.e_g, pending.e_g_eps = optimizer._zeros(pending.params)
         self._bind(pending.params)
         evaluate = self._evaluate
         if self.path == "compiled" and optimizer._shapes.worth_compiling(shape_of(batch)):
@@ -150,8 +150,9 @@ class BatchedStep:
         for start in range(0, len(samples), chunk):
             part = samples[start : start + chunk]
             eps = tuple(optimizer._training_noise(pending.params, part))
-            e_g, e_g_eps, losses = evaluate(means, stds, eps, *batch)
-            pending.add(list(e_g), list(e_g_eps), losses)
+            losses = evaluate(means, stds, eps, pending.e_g, pending.e_g_eps, *batch)
+            pending.losses.extend(losses.detach().unbind())
+            pending.count += len(part)
 
     def _bind(self, params: list[Tensor]) -> None:
         """Find the parameters' names in the model, and build the function of them that is mapped over the samples."""
@@ -176,8 +177,11 @@ class _NotInModel(ValueError):
 
 def _make_evaluate(
     model: nn.Module, objective: Objective, names: tuple[str, ...], dtypes: tuple[torch.dtype, ...]
-) -> Callable[..., Sums]:
-    """(means, stds, eps, *batch) -> sums of g and of g eps over the samples, and the losses."""
+) -> Callable[..., Tensor]:
+    """(means, stds, eps, e_g, e_g_eps, *batch) -> the losses; what the samples add to the sums is added in place.
+
+    Compiled, that addition is part of the pass over the gradients, which are read once.
+    """
 
     def loss_of(weights: Tensors, *batch: Any) -> Tensor:
         def net(*args: Any, **kwargs: Any) -> Any:
@@ -185,15 +189,19 @@ def _make_evaluate(
 
         return objective(net, *batch)
 
-    def evaluate(means: Tensors, stds: Tensors, eps: Tensors, *batch: Any) -> Sums:
+    def evaluate(
+        means: Tensors, stds: Tensors, eps: Tensors, e_g: list[Tensor], e_g_eps: list[Tensor], *batch: Any
+    ) -> Tensor:
         weights = tuple(
             torch.addcmul(mean, std, e).to(dtype) for mean, std, e, dtype in zip(means, stds, eps, dtypes, strict=True)
         )
         in_dims = (0, *[None] * len(batch))
         g, losses = vmap(grad_and_value(loss_of), in_dims, randomness="different")(weights, *batch)
-        e_g = tuple(a.to(e.dtype).sum(0) for a, e in zip(g, eps, strict=True))
-        e_g_eps = tuple((a.to(e.dtype) * e).sum(0) for a, e in zip(g, eps, strict=True))
-        return e_g, e_g_eps, losses
+        for a, e, sum_g, sum_g_eps in zip(g, eps, e_g, e_g_eps, strict=True):
+            a = a.detach().to(e.dtype)
+            sum_g.add_(a.sum(0))
+            sum_g_eps.add_((a * e).sum(0))
+        return losses
 
     # torch.compile keeps its graphs, of which it allows few, with the code object: each model gets one of its own.
     evaluate.__code__ = evaluate.__code__.replace()

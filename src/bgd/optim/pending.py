@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from torch import Tensor
@@ -21,13 +20,3 @@ class Pending:
     eps: list[Tensor] | None = None
     scale: float = 1.0
     """What turns the sums over samples into expectations of the summed loss."""
-
-    def add(self, g: Sequence[Tensor], g_eps: Sequence[Tensor], losses: Tensor) -> None:
-        """Count in sums over several samples at once."""
-        if self.count:
-            for total, part in zip([*self.e_g, *self.e_g_eps], [*g, *g_eps], strict=True):
-                total.add_(part)
-        else:
-            self.e_g, self.e_g_eps = list(g), list(g_eps)
-        self.losses.extend(losses.detach().unbind())
-        self.count += len(losses)

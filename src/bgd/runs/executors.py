@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bgd.errors import BGDError
+from bgd.runs.environment import keep_memory
 from bgd.runs.folder import NotOurs, write_failure
 from bgd.runs.interrupt import Interrupted, wishes
 from bgd.runs.run import Options, Place, Report, run
@@ -69,6 +70,7 @@ def attempt(job: Job, report: Report | None = None) -> Outcome:
     >>> outcome.error, outcome.traceback.name
     ("sdg, seed 0: no method 'sdg': did you mean 'sgd'?", 'failure.txt')
     """
+    keep_memory()
     try:
         return Outcome(job, run(job.config, job.folder, job.options, report))
     except Interrupted as error:
