@@ -35,7 +35,7 @@ def test_all_are_there():
 def test_every_preset_can_run(name):
     experiment = EXPERIMENTS[name]
     check_declaration(experiment)
-    assert [name for name in experiment.presets if name != "short"] == ["smoke", "quick", "paper"]
+    assert [name for name in experiment.presets if name not in ("short", "bfloat16")] == ["smoke", "quick", "paper"]
     for preset in experiment.presets:
         configs = plan(experiment, preset)  # checks every run's settings and scenario
         assert len({config.digest for config in configs}) == len(configs)
