@@ -91,6 +91,15 @@ def test_a_good_one_runs(write, tmp_path):
         (('title = "My drifting digits"', ""), "title: missing"),
         (("seeds = [1, 2]", "seeds = [1, 1]"), "seeds: [1, 1]: value error, seeds must be different"),
         (("seeds = [1, 2]", "seeds = [1, 2"), "not TOML"),
+        (
+            ("iterations = 30", "epochs = 3"),
+            "columns.turning.stream.epochs: plays no part here: the stream is drifting",
+        ),
+        (
+            ("iterations = 30", "beta = 2.0"),  # in the other column it would
+            "columns.turning.stream.beta: plays no part here: the stream is drifting",
+        ),
+        (("[setup]", "[setup]\nstream.epochs = 3"), "setup.stream.epochs: plays no part here"),
         (("seeds = [1, 2]", "presets.a.seeds = [-2]"), "presets.a.seeds: [-2]: value error, seeds must be different"),
     ],
 )
@@ -109,6 +118,8 @@ def test_a_wrong_one_says_where_and_what_was_meant(write, change, said):
         (("std_init = 0.05", "std_int = 0.05"), "BGD, turning, seed 1: 'bgd' has no setting 'std_int': did you mean"),
         (('"continuous task-agnostic"', '"domain"'), "scenario 'domain' needs a stream of kind discrete"),
         (('"continuous task-agnostic"', '"continuos"'), "no scenario 'continuos'"),
+        (('name = "digits"', 'name = "digist"'), "no data set 'digist': did you mean 'digits'"),
+        (('name = "digits"', 'name = "./mine"'), "BGD, turning, seed 1: ./mine is not a folder"),
     ],
 )
 def test_what_could_not_run_is_said_when_it_is_planned(write, change, said):

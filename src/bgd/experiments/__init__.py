@@ -32,6 +32,7 @@ from bgd.experiments import (
 from bgd.experiments.plan import (
     check_changes,
     check_declaration,
+    check_parts,
     comparison_folder,
     explain,
     meant,
@@ -96,6 +97,7 @@ def load(name: str | Path) -> Experiment:
     try:
         experiment = Experiment.model_validate(_with_none(declared))
         check_declaration(experiment)
+        check_parts(experiment)
     except ValidationError as error:
         raise ExperimentError(f"{name}: {explain(error, Experiment)}") from None
     except ExperimentError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +173,55 @@ def check_declaration(experiment: Experiment) -> None:
                 raise ExperimentError(f"{where}: no {what} {one!r}: {meant(one, known)}")
 
 
+def check_parts(experiment: Experiment) -> None:
+    """Refuse a declaration that sets what plays no part in any of the runs that it is said of.
+
+    >>> endless = Experiment(name="e", title="E", methods={"A": {"method": "sgd"}}, setup={"stream": {"beta": 2}})
+    >>> check_parts(endless)
+    Traceback (most recent call last):
+    bgd.experiments.types.ExperimentError: setup.stream.beta: plays no part here: the stream is discrete, ...
+    """
+    setups = {
+        (preset, row, column): resolve(experiment, preset, row, column, seed).setup
+        for preset in experiment.presets
+        for row, column, seed in places(experiment, preset, seeds=experiment.seeds[:1])
+    }
+    for where, layer, applies in _layers(experiment):
+        below = [
+            setup for run, setup in setups.items() if all(a in (None, r) for a, r in zip(applies, run, strict=True))
+        ]
+        given = layer.model_dump(exclude_unset=True)
+        for key in (f"{part}.{name}" for part, inner in given.items() if isinstance(inner, dict) for name in inner):
+            _check_part(f"{where}.{key}", key, below)
+
+
+Applies = tuple[str | None, str | None, str | None]
+"""The preset, row and column that something is said of; None for all."""
+
+
+def _layers(experiment: Experiment) -> Iterator[tuple[str, Setup, Applies]]:
+    """Every setup of a declaration, with its place and the runs it is for."""
+    yield "setup", experiment.setup, (None, None, None)
+    for column, setup in experiment.columns.items():
+        yield f"columns.{column}", setup, (None, None, column)
+    for label, row in experiment.methods.items():
+        yield f"methods.{label}.setup", row.setup, (None, label, None)
+        for column, cell in row.columns.items():
+            yield f"methods.{label}.columns.{column}.setup", cell.setup, (None, label, column)
+    for name, preset in experiment.presets.items():
+        yield f"presets.{name}.setup", preset.setup, (name, None, None)
+        for column, setup in preset.columns.items():
+            yield f"presets.{name}.columns.{column}", setup, (name, None, column)
+
+
+def _check_part(where: str, key: str, setups: Sequence[Setup]) -> None:
+    """Refuse a key that plays no part in any of the setups."""
+    if setups and all(key in unused(setup) for setup in setups):
+        first = setups[0]
+        kind = f"the stream is {first.stream.kind}, tasks.cut is {first.tasks.cut}, the net is {first.net.name}"
+        raise ExperimentError(f"{where}: plays no part here: {kind}")
+
+
 def overridden(experiment: Experiment, preset: str, changes: Sequence[str]) -> Experiment:
     """The experiment with the user's own values (``key=value``) over everything that its preset says.
 
@@ -218,10 +267,7 @@ def check_changes(changes: Sequence[str], configs: Sequence[RunConfig]) -> None:
     bgd.experiments.types.ExperimentError: --set stream.iterations: plays no part here: the stream is discrete, ...
     """
     for key in (change.partition("=")[0] for change in changes):
-        if configs and all(key in unused(config.setup) for config in configs):
-            setup = configs[0].setup
-            kind = f"the stream is {setup.stream.kind}, tasks.cut is {setup.tasks.cut}, the net is {setup.net.name}"
-            raise ExperimentError(f"--set {key}: plays no part here: {kind}")
+        _check_part(f"--set {key}", key, [config.setup for config in configs])
 
 
 def _partial(setup: dict[str, Any], changes: Sequence[str]) -> Setup:
