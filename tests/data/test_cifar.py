@@ -137,6 +137,7 @@ def test_only_arrays_are_admitted(name):
         ({"data": IMAGES.reshape(12, -1), "labels": [0] * 11 + [10]}, "labels must be 0 to 9, found 0 to 10"),
         ({"data": IMAGES.reshape(12, -1), "labels": [0] * 11 + [-1]}, "labels must be 0 to 9, found -1 to 0"),
         ({"data": IMAGES.reshape(12, -1), "labels": [b"a"] * 12}, "'labels' should be a list of integers"),
+        ({"data": IMAGES.reshape(12, -1), "labels": [1.7] * 12}, "'labels' should be a list of integers"),
         ({"data": IMAGES, "labels": [0] * 12}, "'data' should be uint8 N x 3072"),
         ({"data": IMAGES.reshape(12, -1) / 255, "labels": [0] * 12}, "'data' should be uint8"),
         ({"data": [1, 2], "labels": [0] * 2}, "not list"),

@@ -75,6 +75,7 @@ def test_by_name_in_the_users_folder_and_by_path(tmp_path, monkeypatch):
         ({"images": IMAGES, "labels": LABELS[:5]}, "6 images but 5 labels"),
         ({"images": IMAGES, "labels": LABELS / 2}, "labels must be integers"),
         ({"images": IMAGES, "labels": LABELS - 1}, "train labels run from -1 to 1"),
+        ({"images": IMAGES, "labels": (LABELS - 1).astype(np.uint32)}, "the label 4294967295 is larger than 12 images"),
         ({"images": IMAGES.astype(int) * 2, "labels": LABELS}, "integer pixels must be 0 to 255"),
         (
             {"images": np.full(IMAGES.shape, np.inf), "labels": LABELS},
@@ -169,3 +170,41 @@ def test_wrong_torch_items_are_named():
     broken[3, 0, 0, 0] = torch.nan
     with pytest.raises(DataError, match=r"own .train.: 1 images hold NaN or infinite pixels, the first at index 3"):
         from_torch(Items(broken), good)
+
+
+def test_an_encrypted_file_is_named(tmp_path):
+    folder = save(tmp_path / "own", images=IMAGES, labels=LABELS)
+    data = bytearray((folder / "test.npz").read_bytes())
+    for header, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        data[data.index(header) + flags] |= 1
+    (folder / "test.npz").write_bytes(data)
+    with pytest.raises(DataError, match=r"own/test.npz: not a readable .npz .*encrypted"):
+        from_npz(folder)
+
+
+def test_names_of_classes_may_be_bytes(tmp_path):
+    assert from_npz(save(tmp_path / "own", images=IMAGES, labels=LABELS, classes=[b"a", b"b", b"c"])).classes == (
+        "a",
+        "b",
+        "c",
+    )
+
+
+@pytest.mark.parametrize("label", [0.9, -0.5, torch.tensor(1.5), np.float32(2)])
+def test_a_label_that_is_no_whole_number_is_refused(label):
+    items = [(torch.zeros(1, 8, 8), 0), (torch.zeros(1, 8, 8), label)]
+    with pytest.raises(DataError, match=r"item 1 is not an \(image, label\) pair: .*integer"):
+        from_torch(items, items)
+
+
+def test_palettes_are_looked_up_and_transparency_refused():
+    red = np.zeros((8, 8, 3), np.uint8)
+    red[:4, :, 0] = 255
+    image = Image.fromarray(red)
+    plain = from_torch([(image, 0), (image, 1)], [(image, 0)])
+    palette = from_torch([(image.quantize(), 0), (image.quantize(), 1)], [(image.quantize(), 0)])
+    assert torch.equal(palette.train.images, plain.train.images)
+    for mode in ("RGBA", "LA"):
+        see_through = [(image.convert(mode), 0)]
+        with pytest.raises(DataError, match=f"its mode is {mode}: convert it to RGB or L"):
+            from_torch(see_through, see_through)

@@ -229,3 +229,23 @@ def test_impossible_choices_are_refused(settings):
         fisher(mlp(), Outputs(HEADS), [data()], **settings)
     with pytest.raises(ValueError, match="no data to measure importance on"):
         fisher(mlp(), Outputs(HEADS), [])
+
+
+class Functional(nn.Module):
+    """Uses the weights of its layer a second time, outside of the layer's call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 4)
+
+    def forward(self, x):
+        return F.linear(F.linear(self.layer(x).tanh(), self.layer.weight.T), self.layer.weight)
+
+
+def test_weights_that_are_used_functionally_too_count_with_all_their_uses():
+    torch.manual_seed(3)
+    net, batch = Functional().double(), data()
+    assert through_layers(net, batch.x, lambda scores: scores[None], power=2) is None
+    found = fisher(net, Outputs(HEADS, over="all"), [batch], "true", "sample")
+    expected = plain_fisher(net, batch, "true", [0, 1, 2, 3])
+    torch.testing.assert_close(list(found.values()), expected)

@@ -331,3 +331,20 @@ def test_rows_that_are_no_samples_are_refused():
 def test_an_inverse_that_does_not_exist_asks_for_damping():
     with pytest.raises(MethodError, match="more damping"):
         Kronecker(torch.zeros(2, 2), torch.eye(2)).inverse()
+
+
+class Functional(nn.Module):
+    def __init__(self, also_called: bool) -> None:
+        super().__init__()
+        self.layer, self.also_called = nn.Linear(32, 3), also_called
+
+    def forward(self, x):
+        x = x.flatten(1)
+        once = F.linear(x, self.layer.weight, self.layer.bias)
+        return once + self.layer(x) if self.also_called else once
+
+
+@pytest.mark.parametrize("also_called", [False, True])
+def test_weights_that_are_used_functionally_are_refused(also_called):
+    with pytest.raises(MethodError, match=r"the weights of the layer 'layer' are used outside of its call"):
+        curvature(Functional(also_called).double(), *images())

@@ -109,6 +109,11 @@ def test_a_state_is_a_snapshot_that_later_training_leaves_alone(
     train(learner, make_batches(1, scenario))
     file.seek(0)
     assert same(state, torch.load(file, weights_only=True))
+    other = create(name, make_net(6), heads_of(scenario), scenario, **settings)
+    other.load_state_dict(state)
+    train(other, make_batches(1, scenario))
+    file.seek(0)
+    assert same(state, torch.load(file, weights_only=True))  # nor does that of a learner it was loaded into
 
 
 @pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=IDS)

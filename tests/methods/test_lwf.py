@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from bgd.methods import create
@@ -86,3 +87,31 @@ def test_it_keeps_old_outputs_better_than_adam(scenarios, heads_of, make_net, ma
                 before = learner.predict(x, 0)[:, :2].softmax(1)
         drift[name] = (learner.predict(x, 0)[:, :2].softmax(1) - before).abs().mean()
     assert drift["lwf"] < 0.5 * drift["adam"]
+
+
+def test_tied_weights_and_buffers_that_are_not_saved_are_part_of_the_teacher(scenarios, heads_of, make_batches):
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            inputs = make_batches(0, scenarios["domain"])[0].x[0].numel()
+            self.first, self.again, self.out = (
+                nn.Linear(inputs, inputs),
+                nn.Linear(inputs, inputs),
+                nn.Linear(inputs, 2),
+            )
+            self.again.weight = self.first.weight
+            self.register_buffer("shift", torch.zeros(2), persistent=False)
+
+        def forward(self, x):
+            return self.out(self.again(self.first(x.flatten(1)).relu()).relu()) + self.shift
+
+    scenario = scenarios["domain"]
+    learner = create("lwf", Tied(), heads_of(scenario), scenario)
+    for t in range(2):
+        for batch in make_batches(t, scenario):
+            learner.observe(*batch)
+        learner.end_task()
+    x = make_batches(2, scenario)[0].x
+    assert learner.distillation(x, learner.net(x)).item() == pytest.approx(0, abs=1e-6)
+    learner.net.shift.add_(torch.tensor([3.0, 0.0]))  # the teacher keeps its own
+    assert learner.distillation(x, learner.net(x)).item() > 0.1

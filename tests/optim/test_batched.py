@@ -230,3 +230,29 @@ def test_mean_reduction(problem: Problem) -> None:
     torch.testing.assert_close(*results, rtol=1e-12, atol=1e-12)
     with pytest.raises(ValueError, match="batch_size"):
         BGD(problem.model.parameters(), reduction="mean").batched(problem.model, mean)(problem.x, problem.y)
+
+
+class Remembers(nn.Module):
+    """Assigns a buffer in forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 2)
+        self.register_buffer("average", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.average = 0.9 * self.average + 0.1 * x.detach().mean(0)
+        return self.linear(x)
+
+
+def test_a_model_that_assigns_its_buffers_takes_the_loop() -> None:
+    torch.manual_seed(0)
+    model = Remembers()
+    optimizer = BGD(model.parameters(), mc_samples=2)
+    step = optimizer.batched(model, objective, compile=False)
+    x, y = torch.ones(8, 4), torch.zeros(8, dtype=torch.int64)
+    with pytest.warns(RuntimeWarning, match="it assigns its buffer 'average' in forward"):
+        step(x, y)
+    assert step.path == "loop"
+    torch.testing.assert_close(model.average, torch.full((4,), 0.19))  # one move for each of the two networks
+    assert model(x).isfinite().all()

@@ -190,3 +190,57 @@ def test_rows_of_an_embedding_that_no_batch_uses_are_not_dead() -> None:
 
     for _ in range(50):
         optimizer.step(closure)  # a warning would be an error here
+
+
+@pytest.mark.parametrize("path", ["loop", "batched", "implicit"])
+def test_where_warnings_are_errors_the_step_is_taken_once(path: str) -> None:
+    """The natural way to stop on a collapse: the error reaches the user, and the posterior is that of the step."""
+    torch.manual_seed(0)
+    model = nn.Linear(4, 3, bias=False)
+    x = torch.randn(8, 4)
+    optimizer = BGD(model.parameters(), std_init=0.1, std_max=None, implicit_iterations=2 if path == "implicit" else 1)
+
+    def objective(net, x) -> torch.Tensor:
+        return net(x).square().sum()
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = objective(model, x)
+        loss.backward()
+        return loss
+
+    batched = optimizer.batched(model, objective, compile=False)
+
+    def step() -> None:
+        batched(x) if path == "batched" else optimizer.step(closure)
+
+    for _ in range(6):
+        step()
+    optimizer.state[model.weight]["std"][0, 0] = 1e6
+    before = optimizer.state[model.weight]["std"].clone()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CollapseWarning)
+        with pytest.raises(CollapseWarning, match="by step 7"):
+            step()
+    assert optimizer.steps == 7
+    assert not torch.equal(optimizer.state[model.weight]["std"], before)
+    assert torch.equal(optimizer.state[model.weight]["mean"], model.weight)
+
+
+@pytest.mark.parametrize("std_max", ["init", None])
+def test_an_uneven_std_at_the_start_is_no_collapse(std_max) -> None:
+    p = nn.Parameter(torch.zeros(1000))
+    stds = torch.full((1000,), 1e-5)
+    stds[0] = 1.0
+    optimizer = BGD([p], std_init=stds, std_max=std_max)
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = 1e-3 * p.square().sum()
+        loss.backward()
+        return loss
+
+    for _ in range(7):
+        optimizer.step(closure)  # a warning would be an error here
+    optimizer.state[p]["std"][1] = 0.1  # in itself small, but 10,000 times what it was
+    assert examine([optimizer.state[p]["std"]], [stds], [None]).has_exploded

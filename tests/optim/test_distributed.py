@@ -52,9 +52,9 @@ def relative(p: torch.Tensor) -> float:
     return 0.3 * float(p.detach().abs().mean())
 
 
-REFUSED = ("trap", "plain")
+REFUSED = ("trap", "trap-inside", "trap-batched", "plain")
 MODES = ("samples", "samples-odd", "samples-batched", "samples-antithetic", "samples-function")
-MODES += ("batch", "batch-mean", "batch-wrapped", *REFUSED)
+MODES += ("samples-added", "batch", "batch-mean", "batch-wrapped", *REFUSED)
 SETTINGS: dict[str, dict[str, Any]] = {
     "samples-odd": {"mc_samples": 5},
     "samples-antithetic": {"mc_samples": 2, "antithetic": True},  # the two of a pair are on different ranks
@@ -72,7 +72,7 @@ def worker(rank: int, folder: str) -> None:
         try:
             torch.save(run_mode(mode, rank), f"{folder}/{mode}-{rank}.pt")
         except RuntimeError as error:
-            Path(f"{folder}/{mode}-{rank}.txt").write_text(str(error))
+            Path(f"{folder}/{mode}-{rank}.txt").write_text(f"{type(error).__name__}: {error}")
         dist.barrier()
     dist.destroy_process_group()
 
@@ -83,21 +83,26 @@ def run_mode(mode: str, rank: int) -> list[torch.Tensor]:
     x, y = problem.x, problem.y
     settings: dict[str, Any] = {**PAPER, "std_init": 0.1, "seed": 3 + rank, **SETTINGS.get(mode, {})}
     reduction, size = "sum", None
-    if mode in ("batch-wrapped", "trap", "plain"):
+    if mode == "batch-wrapped" or mode in REFUSED:
         model = DistributedDataParallel(problem.model)
+    if mode == "trap-inside":
+        model = nn.Sequential(model)
     if mode.startswith("batch"):
         x, y = part_of(problem, rank, equal=mode == "batch-wrapped")
     if mode == "batch-mean":
         settings["reduction"] = reduction = "mean"
         size = len(x)
-    params = problem.model.parameters()
+    params = list(problem.model.parameters())
     if mode == "plain":
         optimizer = BGD(params, **settings)
     else:  # in "trap" the wrapper averages gradients over ranks with different noise
-        optimizer = DistributedBGD(params, split="batch" if mode.startswith("batch") else "samples", **settings)
+        early = params[:2] if mode == "samples-added" else params
+        optimizer = DistributedBGD(early, split="batch" if mode.startswith("batch") else "samples", **settings)
+        if mode == "samples-added":
+            optimizer.add_param_group({"params": params[2:]})
     batched = optimizer.batched(model, lambda net, x, y: F.cross_entropy(net(x), y, reduction="sum"), compile=False)
     for _ in range(STEPS):
-        if mode == "samples-batched":
+        if mode.endswith("-batched"):
             loss = batched(x, y)
         else:
             loss = optimizer.step(closure_of(model, x, y, reduction), batch_size=size)
@@ -122,7 +127,15 @@ def test_two_ranks_equal_one_process(folder: Path, mode: str) -> None:
     assert all(map(torch.equal, first, second))
 
 
-@pytest.mark.parametrize(("mode", "message"), [("trap", 'split="batch"'), ("plain", "DistributedBGD")])
+@pytest.mark.parametrize(
+    ("mode", "message"),
+    [
+        ("trap", 'split="batch"'),
+        ("trap-inside", 'split="batch"'),
+        ("trap-batched", 'split="batch"'),
+        ("plain", "DistributedBGD"),
+    ],
+)
 def test_a_wrapper_that_averages_gradients_is_refused(folder: Path, mode: str, message: str) -> None:
     for rank in range(2):
         error = (folder / f"{mode}-{rank}.txt").read_text()

@@ -1,4 +1,4 @@
-"""The loop holds at most eight tensors of the parameters' size, activations aside."""
+"""The loop holds at most seven tensors of the parameters' size and two of the largest's, activations aside."""
 
 import torch
 from torch import nn

@@ -1,6 +1,7 @@
 """Batch normalisation: the running statistics move once per step, by the average over the sampled networks."""
 
 import copy
+import gc
 
 import pytest
 import torch
@@ -46,10 +47,13 @@ def optimizer_noise(optimizer: BGD, model: nn.Module, k: int) -> list[torch.Tens
     return [e[0] for e in optimizer._training_noise(list(model.parameters()), [k])]
 
 
-def test_evaluation_mode_leaves_the_statistics_alone() -> None:
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_evaluation_mode_leaves_the_statistics_alone(dtype: torch.dtype) -> None:
     model, x = make()
+    model, x = model.to(dtype), x.to(dtype)
+    model(x)
     model.eval()
-    optimizer = BGD(model.parameters())
+    optimizer = BGD(model.parameters(), mc_samples=10)  # the sum of ten equal numbers is not ten times each
     before = copy.deepcopy(model[1].state_dict())
     optimizer.step(closure_of(model, x))
     for key in ("running_mean", "running_var", "num_batches_tracked"):
@@ -114,3 +118,14 @@ def test_a_model_that_changes_its_type_still_moves_once_a_step() -> None:
     optimizer.step(closure_of(model, x.double()))
     batch = model[0](x.double()).mean(0)  # the posterior has hardly moved
     torch.testing.assert_close(model[1].running_mean, 0.9 * before + 0.1 * batch, rtol=1e-3, atol=1e-4)
+
+
+def test_what_the_collector_has_frozen_is_said() -> None:
+    model, x = make()
+    optimizer = BGD(model.parameters())
+    gc.freeze()
+    try:
+        with pytest.warns(RuntimeWarning, match=r"gc\.freeze"):
+            optimizer.step(closure_of(model, x))
+    finally:
+        gc.unfreeze()

@@ -345,3 +345,39 @@ def test_named_parameters_are_accepted(problem: Problem) -> None:
     optimizer = BGD(problem.model.named_parameters())
     assert optimizer.param_groups[0]["param_names"][0] == "0.weight"
     round_trip(optimizer.state_dict())
+
+
+def test_a_step_inside_sampled_leaves_the_mean_alone() -> None:
+    model = nn.Linear(3, 1)
+    optimizer = BGD(model.parameters(), std_init=0.1, implicit_iterations=3)
+    before = model.weight.detach().clone()
+
+    def closure() -> torch.Tensor:
+        loss = model(torch.ones(2, 3)).sum()
+        loss.backward()
+        return loss
+
+    with optimizer.sampled(), pytest.raises(RuntimeError, match=r"inside sampled"):
+        optimizer.step(closure)
+    assert torch.equal(model.weight, before)
+    assert torch.equal(optimizer.state[model.weight]["mean"], before)
+
+
+def test_a_std_given_by_a_function_can_be_pickled() -> None:
+    model = nn.Linear(3, 1)
+    optimizer = BGD(model.parameters(), std_init=lambda p: 0.1 * p.detach().abs() + 0.01)
+    again = pickle.loads(pickle.dumps(optimizer))
+    for mine, other in zip(optimizer.state.values(), again.state.values(), strict=True):
+        assert torch.equal(mine["std"], other["std"])
+    with pytest.raises(ValueError, match="std_init None does not fit"):
+        again.add_param_group({"params": [nn.Parameter(torch.zeros(2))]})
+
+
+def test_a_cap_from_an_early_checkpoint_still_holds() -> None:
+    model = nn.Linear(3, 1, bias=False)
+    optimizer = BGD(model.parameters(), std_init=torch.tensor([[0.1, 0.2, 0.3]]))
+    saved = optimizer.state_dict()
+    state = saved["state"][0]
+    state["std_max"] = state.pop("std_init")
+    optimizer.load_state_dict(saved)
+    assert torch.equal(optimizer.state[model.weight]["std_init"], torch.tensor([[0.1, 0.2, 0.3]]))

@@ -241,3 +241,16 @@ def test_noise_does_not_begin_where_the_weights_did():
         if p.ndim > 1:
             eps = torch.randn(p.shape, generator=generator_for(learner.net, config.seed))
             assert abs(torch.corrcoef(torch.stack([p.detach().flatten(), eps.flatten()]))[0, 1]) < 0.2
+
+
+@pytest.mark.parametrize("moments", [2, 5])
+def test_the_moments_at_which_a_drift_is_tested_are_no_more_data(moments):
+    config = RunConfig(
+        method="bbb",
+        setup={
+            "scenario": "continuous task-agnostic",
+            "data": {"name": "digits", "train": 200, "test": 50},
+            "stream": {"kind": "drifting", "iterations": 20, "moments": moments},
+        },
+    )
+    assert build_learner(config, build_stream(config)).train_size == 200

@@ -67,9 +67,11 @@ def read_python(content: Content, labels_key: str, classes: int) -> Part:
     if pixels is None or labels is None:
         raise DataError(f"{content.where}: not a CIFAR batch: it lacks 'data' or '{labels_key}'")
     try:
-        label_array = np.asarray(labels, dtype=np.int64).reshape(-1)
-    except (TypeError, ValueError, OverflowError) as error:
+        label_array = np.asarray(labels).reshape(-1)
+    except (TypeError, ValueError) as error:
         raise DataError(f"{content.where}: '{labels_key}' should be a list of integers ({error})") from error
+    if label_array.size and not np.issubdtype(label_array.dtype, np.integer):
+        raise DataError(f"{content.where}: '{labels_key}' should be a list of integers, not {label_array.dtype}")
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape[1:] != (_PIXELS,):
         kind = f"{pixels.dtype} {pixels.shape}" if isinstance(pixels, np.ndarray) else type(pixels).__name__
         raise DataError(f"{content.where}: 'data' should be uint8 N x {_PIXELS}, not {kind}")

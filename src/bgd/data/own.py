@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -66,7 +67,7 @@ def from_npz(folder: str | Path, name: str | None = None) -> DataSet:
             f"(x_train, y_train, x_test, y_test); "
             f"found {', '.join(path.name for path in single) or 'no .npz file'}"
         )
-    names = None if classes is None else [str(entry) for entry in classes.reshape(-1)]
+    names = None if classes is None else [_text(entry) for entry in classes.reshape(-1)]
     return _data_set(name or folder.resolve().name, parts, names)
 
 
@@ -100,8 +101,17 @@ def _data_set(name: str, parts: list[Part], classes: Sequence[str] | None) -> Da
     train, test = parts
     if classes is None:
         count = 1 + max(int(part.labels.max()) if len(part) else 0 for part in (train, test))
+        if count > max(len(train) + len(test), 1):  # a missing label, -1 in an unsigned type, would make billions
+            raise DataError(
+                f"{name}: the label {count - 1} is larger than {len(train) + len(test)} images can have classes for: "
+                "correct it, or name the classes"
+            )
         classes = [str(label) for label in range(max(count, 0))]
     return DataSet(name, train, test, tuple(classes))
+
+
+def _text(entry: Any) -> str:
+    return entry.decode() if isinstance(entry, bytes) else str(entry)
 
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -109,7 +119,7 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
         # numpy leaves a file open that is no zip archive
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return {key: arrays[key] for key in arrays.files}
-    except (OSError, ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, ValueError, EOFError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path}: not a readable .npz file of plain arrays ({error})") from error
 
 
@@ -164,7 +174,7 @@ def _from_items(where: str, items: Dataset[Any]) -> Part:
         try:
             image, label = items[index]
             images.append(_channels_first(image))
-            labels.append(int(label))
+            labels.append(operator.index(label.item() if hasattr(label, "item") else label))
         except (TypeError, ValueError, RuntimeError) as error:
             raise DataError(f"{where}: item {index} is not an (image, label) pair: {error}") from error
         if images[-1].shape != images[0].shape:
@@ -175,6 +185,11 @@ def _from_items(where: str, items: Dataset[Any]) -> Part:
 
 
 def _channels_first(image: Any) -> NDArray[Any]:
+    mode = getattr(image, "mode", None)  # of a PIL image
+    if mode == "P":
+        image = image.convert("RGB")  # from places in its palette, which are no brightness
+    elif mode in ("RGBA", "LA", "PA"):
+        raise ValueError(f"its mode is {mode}: convert it to RGB or L, without transparency")
     array: NDArray[Any] = image.numpy(force=True) if isinstance(image, Tensor) else np.asarray(image)
     if array.ndim == 3 and not isinstance(image, Tensor):
         array = array.transpose(2, 0, 1)

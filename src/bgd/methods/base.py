@@ -143,7 +143,7 @@ class Base:
             if isinstance(value, torch.Generator):
                 value.set_state(state[name].cpu())
             elif hasattr(value, "load_state_dict"):
-                value.load_state_dict(state[name])
+                value.load_state_dict(copy.deepcopy(state[name]))  # an optimizer would keep the tensors, and move them
             else:
                 setattr(self, name, _to(copy.deepcopy(state[name]), device_of(self.net)))
 

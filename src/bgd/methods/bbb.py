@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from bgd.methods.outputs import Outputs
+from bgd.methods.types import check_numbers
 from bgd.methods.variational import MeanField, Sampling, Variational, check_train_size
 
 
@@ -46,6 +47,7 @@ class BBB(Variational):
         seed: int = 0,
     ) -> None:
         (self.train_size,) = check_train_size(train_size, "BBB", one=True)
+        check_numbers(kl_weight=kl_weight)
         self._kl_weight = kl_weight
         super().__init__(
             net,

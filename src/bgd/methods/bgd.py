@@ -12,6 +12,7 @@ from torch.func import functional_call
 from bgd.inference import evaluating
 from bgd.methods.base import Base
 from bgd.methods.outputs import Outputs, check_outputs, masked
+from bgd.methods.types import check_whole
 from bgd.optim.bgd import BGD as BGDOptimizer
 from bgd.optim.noise import NoiseKind
 
@@ -68,6 +69,7 @@ class BGD(Base):
         test_samples: int = 0,
         seed: int = 0,
     ) -> None:
+        check_whole(0, test_samples=test_samples)
         posterior = BGDOptimizer(
             net.parameters(),
             std_init,

@@ -14,6 +14,7 @@ absolute values (power 1) with v = d mean(f^2)/df make MAS. Two ways to the same
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Literal, get_args
@@ -161,6 +162,8 @@ def through_layers(net: nn.Module, x: Tensor, vectors: Callable[[Tensor], Tensor
     finally:
         for hook in hooks:
             hook.remove()
+    if any(count > 1 for count in uses(scores).values()):  # functionally too, as in F.linear(h, layer.weight.T)
+        return None
     overwritten = any(t._version != version for t, version in versions)  # by nn.ReLU(inplace=True), say
     dimensions = {name: 2 if isinstance(layer, nn.Linear) else 4 for name, layer in layers.items()}
     if overwritten or any(
@@ -185,6 +188,28 @@ def through_layers(net: nn.Module, x: Tensor, vectors: Callable[[Tensor], Tensor
             if layer.bias is not None and layer.bias.requires_grad:
                 _add(total, f"{prefix}bias", bias)
     return total
+
+
+def uses(scores: Tensor) -> Counter[Tensor]:
+    """How often each trainable tensor goes into the scores.
+
+    >>> layer = nn.Linear(2, 2)
+    >>> found = uses(nn.functional.linear(layer(torch.ones(1, 2)), layer.weight))
+    >>> found[layer.weight], found[layer.bias]
+    (2, 1)
+    """
+    found: Counter[Tensor] = Counter()
+    ahead, seen = [scores.grad_fn], {scores.grad_fn}
+    while ahead:
+        node = ahead.pop()
+        for before, _ in node.next_functions if node is not None else ():
+            weight = getattr(before, "variable", None)  # of a node where gradients end
+            if weight is not None:
+                found[weight] += 1
+            elif before not in seen:
+                seen.add(before)
+                ahead.append(before)
+    return found
 
 
 def has_patches(layer: nn.Module) -> bool:

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
 from torch.nn import functional as F
 
-from bgd.methods.importance import dtype_of, has_patches
+from bgd.methods.importance import dtype_of, has_patches, uses
 from bgd.methods.types import MethodError
 
 
@@ -227,6 +227,13 @@ class Recording:
                 raise MethodError(
                     f"the layer {name!r} was given {len(self.calls[name][0])} rows for {len(scores)} samples: keep the "
                     "samples as the first dimension, as nn.Linear allows, instead of folding others into it"
+                )
+        used = uses(scores)
+        for name, layer in self.layers.items():
+            if any(used[p] > (name in self.calls) for p in layer.parameters(recurse=False)):
+                raise MethodError(
+                    f"the weights of the layer {name!r} are used outside of its call too, as in F.linear(x, "
+                    "layer.weight): Kronecker factors need each layer called as a module, once"
                 )
         edges = [self.calls[name][2] for name in called]
         squares: dict[str, Tensor] = {}

@@ -14,7 +14,7 @@ from bgd.methods.kronecker import Curvature
 from bgd.methods.likelihoods import Label, check_label
 from bgd.methods.outputs import Outputs
 from bgd.methods.reservoir import Reservoir
-from bgd.methods.types import MethodError
+from bgd.methods.types import MethodError, check_numbers
 from bgd.methods.variational import check_train_size
 from bgd.scenarios.knowledge import Knowledge
 from bgd.scenarios.types import Batch
@@ -92,8 +92,7 @@ class Laplace(Base):
         super().__init__(net, outputs, optimizer_for(net.parameters(), optimizer, lr))
         if kind not in get_args(Kind):
             raise MethodError(f"kind={kind!r}: choose one of {', '.join(get_args(Kind))}")
-        if not coefficient >= 0:
-            raise MethodError(f"coefficient={coefficient}: a penalty needs a coefficient of 0 or more")
+        check_numbers(coefficient=coefficient)
         if not prior_precision >= 0:
             raise MethodError(f"prior_precision={prior_precision}: use 0 (no prior) or more")
         if memory is not None and memory < 1:

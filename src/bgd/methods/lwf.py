@@ -106,7 +106,8 @@ class LwF(Base):
                 "LwF has met no label yet, so there is nothing to distil: observe the task before it ends, or hand its "
                 "labels to outputs.note"
             )
-        self.teacher = {name: t.clone() for name, t in self.net.state_dict().items()}
+        tensors = (*self.net.named_parameters(), *self.net.named_buffers())  # tied weights once, every buffer
+        self.teacher = {name: t.detach().clone() for name, t in tensors}
         self.old = self.outputs.seen.clone()
         self.ended += 1
         super().end_task(batches)

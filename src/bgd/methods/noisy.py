@@ -14,7 +14,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from bgd.methods.base import trainable
 from bgd.methods.outputs import Outputs, check_outputs
 from bgd.methods.penalty import Weights
-from bgd.methods.types import MethodError
+from bgd.methods.types import MethodError, check_numbers, check_whole
 from bgd.methods.variational import Sampled, check_train_size
 from bgd.optim.noise import fold, normal
 
@@ -56,9 +56,8 @@ class Noisy(Sampled):
         seed: int,
     ) -> None:
         (self.train_size,) = check_train_size(train_size, type(self).__name__, one=True)
-        for name, value in (("kl_weight", kl_weight), ("damping", damping), ("test_samples", test_samples)):
-            if not 0 <= value < math.inf:
-                raise MethodError(f"{name}={value}: must be a finite number from 0")
+        check_numbers(kl_weight=kl_weight, damping=damping)
+        check_whole(0, test_samples=test_samples)
         if not 0 < prior_variance < math.inf:
             raise MethodError(f"prior_variance={prior_variance}: must be a finite number above 0")
         if not kl_weight and not damping:

@@ -13,6 +13,7 @@ from bgd.methods.likelihoods import Label, check_label
 from bgd.methods.outputs import Outputs
 from bgd.methods.penalised import Penalised
 from bgd.methods.penalty import Weights
+from bgd.methods.types import MethodError
 from bgd.scenarios.types import Batch
 
 
@@ -68,6 +69,8 @@ class OnlineEWC(Penalised):
         )
         check_label(fisher_label, outputs.likelihood)
         check_over(fisher_over, fisher_label)
+        if not 0 <= decay <= 1:
+            raise MethodError(f"decay={decay}: the part of the old Fisher that is kept, from 0 to 1")
         self.decay, self.fisher_label, self.fisher_over = decay, fisher_label, fisher_over
         self.generator = generator_for(net, seed)
 

@@ -11,7 +11,7 @@ from torch import nn
 from bgd.methods.base import Base, optimizer_for, trainable
 from bgd.methods.outputs import Outputs
 from bgd.methods.penalty import QuadraticPenalty, Weights
-from bgd.methods.types import MethodError
+from bgd.methods.types import check_numbers, check_whole
 from bgd.scenarios.knowledge import Knowledge
 from bgd.scenarios.types import Batch
 
@@ -62,11 +62,9 @@ class Penalised(Base):
         proximal: bool | None = None,
     ) -> None:
         super().__init__(net, outputs, optimizer_for(net.parameters(), optimizer, lr))
-        if not coefficient >= 0:
-            raise MethodError(f"coefficient={coefficient}: a penalty needs a coefficient of 0 or more")
+        check_numbers(coefficient=coefficient)
         if consolidate_every is not None:
-            if consolidate_every < 1:
-                raise MethodError(f"consolidate_every={consolidate_every}: use None or 1 or more iterations")
+            check_whole(1, consolidate_every=consolidate_every)
             self.needs = Knowledge.NOTHING
         self.coefficient = coefficient
         self.consolidate_every = consolidate_every

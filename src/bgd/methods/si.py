@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ from torch import nn
 from bgd.methods.outputs import Outputs
 from bgd.methods.penalised import Penalised
 from bgd.methods.penalty import Weights
+from bgd.methods.types import MethodError
 from bgd.scenarios.types import Batch
 
 
@@ -46,6 +48,8 @@ class SI(Penalised):
         optimizer: str = "adam",
         damping: float = 0.1,
     ) -> None:
+        if not 0 < damping < math.inf:
+            raise MethodError(f"damping={damping}: must be a finite number above 0, for weights that do not move")
         super().__init__(net, outputs, optimizer=optimizer, lr=lr, coefficient=coefficient)
         self.damping = damping
         self.path = {n: torch.zeros_like(p) for n, p in self.penalty.parameters.items()}

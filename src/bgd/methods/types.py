@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,6 +20,30 @@ class MethodError(BGDError, ValueError):
     Traceback (most recent call last):
     bgd.methods.types.MethodError: no method 'adm': did you mean 'adam'?
     """
+
+
+def check_numbers(**settings: float) -> None:
+    """Refuse settings that are not finite numbers from 0.
+
+    >>> check_numbers(kl_weight=-1)
+    Traceback (most recent call last):
+    bgd.methods.types.MethodError: kl_weight=-1: must be a finite number from 0
+    """
+    for name, value in settings.items():
+        if not 0 <= value < math.inf:
+            raise MethodError(f"{name}={value}: must be a finite number from 0")
+
+
+def check_whole(least: int, **settings: int) -> None:
+    """Refuse settings that are not whole numbers from ``least``.
+
+    >>> check_whole(1, train_samples=1.5)
+    Traceback (most recent call last):
+    bgd.methods.types.MethodError: train_samples=1.5: must be a whole number from 1
+    """
+    for name, value in settings.items():
+        if not isinstance(value, int) or value < least:
+            raise MethodError(f"{name}={value}: must be a whole number from {least}")
 
 
 @runtime_checkable

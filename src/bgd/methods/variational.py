@@ -15,7 +15,7 @@ from bgd.inference import evaluating
 from bgd.methods.base import Base, generator_for, optimizer_for, trainable
 from bgd.methods.outputs import Outputs, check_outputs
 from bgd.methods.penalty import Weights
-from bgd.methods.types import MethodError
+from bgd.methods.types import MethodError, check_whole
 from bgd.scenarios.types import Batch
 
 Sampling = Literal["weights", "local"]
@@ -207,10 +207,8 @@ class Variational(Sampled):
     ) -> None:
         if sampling not in get_args(Sampling):
             raise MethodError(f"sampling={sampling!r}: choose one of {', '.join(get_args(Sampling))}")
-        if train_samples < 1 or test_samples < 0:
-            raise MethodError(
-                f"train_samples={train_samples}, test_samples={test_samples}: at least 1 and 0 are needed"
-            )
+        check_whole(1, train_samples=train_samples)
+        check_whole(0, test_samples=test_samples)
         if sampling == "local":
             posterior.check_local()
         parameters = [*posterior.mean.values(), *posterior.log_std.values()]

@@ -73,8 +73,8 @@ def check_std(group: dict[str, Any], std: Tensor) -> None:
         raise ValueError(f"std_init must be positive and finite (from {low:.1e} to {high:.1e}), got {worst}")
     for name, sign in (("std_min", 1), ("std_max", -1)):
         bound = group[name]
-        if isinstance(bound, int | float) and std.numel() and bool((sign * (std - bound) < 0).any()):
-            raise ValueError(f"std_init {std.mean().item():g} lies outside {name}={bound}")
+        if isinstance(bound, int | float) and len(outside := std[sign * (std - bound) < 0]):
+            raise ValueError(f"std_init {outside[0].item():g} lies outside {name}={bound}")
 
 
 def check_group(group: dict[str, Any]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -12,6 +13,7 @@ from torch.func import functional_call, grad_and_value, vmap
 from torch.nn.modules.conv import _ConvNd
 
 from bgd.optim.compiling import can_compile, first_line, users_level
+from bgd.optim.health import CollapseWarning
 from bgd.optim.shapes import shape_of
 
 if TYPE_CHECKING:
@@ -106,7 +108,7 @@ class BatchedStep:
                 self.path, self._evaluate = path, None
             try:
                 loss = optimizer._run_step(lambda: self._sample_all(batch), batch_size, compiled=path == "compiled")
-            except (FloatingPointError, _NotInModel):
+            except (FloatingPointError, _NotInModel, CollapseWarning):
                 raise
             except Exception as error:
                 if path == PATHS[-1]:  # not the path is at fault, but the batch or the objective
@@ -147,12 +149,13 @@ class BatchedStep:
         stds = tuple(optimizer.state[p]["std"] for p in pending.params)
         samples = optimizer._own_samples()
         chunk = self.chunk_size or len(samples)
-        for start in range(0, len(samples), chunk):
-            part = samples[start : start + chunk]
-            eps = tuple(optimizer._training_noise(pending.params, part))
-            losses = evaluate(means, stds, eps, pending.e_g, pending.e_g_eps, *batch)
-            pending.losses.extend(losses.detach().unbind())
-            pending.count += len(part)
+        with _buffers_kept(self.model):
+            for start in range(0, len(samples), chunk):
+                part = samples[start : start + chunk]
+                eps = tuple(optimizer._training_noise(pending.params, part))
+                losses = evaluate(means, stds, eps, pending.e_g, pending.e_g_eps, *batch)
+                pending.losses.extend(losses.detach().unbind())
+                pending.count += len(part)
 
     def _bind(self, params: list[Tensor]) -> None:
         """Find the parameters' names in the model, and build the function of them that is mapped over the samples."""
@@ -169,6 +172,18 @@ class BatchedStep:
 
 def _convolves_on_cpu(model: nn.Module) -> bool:
     return any(isinstance(m, _ConvNd) and m.weight.device.type == "cpu" for m in model.modules())
+
+
+@contextmanager
+def _buffers_kept(model: nn.Module) -> Iterator[None]:
+    """Refuse a model that assigns a buffer in forward: under vmap that is K tensors in one, and dead afterwards."""
+    held = [(module, dict(module._buffers)) for module in model.modules() if module._buffers]
+    yield
+    assigned = [name for module, before in held for name in before if module._buffers[name] is not before[name]]
+    if assigned:
+        for module, before in held:
+            module._buffers.update(before)
+        raise RuntimeError(f"it assigns its buffer {assigned[0]!r} in forward")
 
 
 class _NotInModel(ValueError):
@@ -196,6 +211,7 @@ def _make_evaluate(
             torch.addcmul(mean, std, e).to(dtype) for mean, std, e, dtype in zip(means, stds, eps, dtypes, strict=True)
         )
         in_dims = (0, *[None] * len(batch))
+        losses: Tensor
         g, losses = vmap(grad_and_value(loss_of), in_dims, randomness="different")(weights, *batch)
         for a, e, sum_g, sum_g_eps in zip(g, eps, e_g, e_g_eps, strict=True):
             a = a.detach().to(e.dtype)

@@ -186,10 +186,9 @@ class BGD(Optimizer):
             return
         scale = float(torch.stack([s.double().mean() for s in stds]).mean())
         if not isinstance(group["std_init"], int | float):
-            if group["std_max"] == "init":
-                for p in group["params"]:
-                    self.state[p]["std_max"] = self.state[p]["std"].clone()
-            # A function or a tensor has done its work; what a checkpoint keeps is a number.
+            for p in group["params"]:
+                self.state[p]["std_init"] = self.state[p]["std"].clone()
+            # A function or a tensor has done its work; what a checkpoint keeps of it for the group is a number.
             group["std_init"] = scale
 
     def _params(self) -> list[Tensor]:
@@ -282,7 +281,7 @@ class BGD(Optimizer):
                     raise RuntimeError("the closure returned None: it must return the loss")
                 self.accumulate(loss)
 
-        self._check_no_samples("step(closure)")
+        self._check_at_rest("step(closure)")
         return self._run_step(sample_all, batch_size)
 
     @torch.optim.Optimizer.profile_hook_step
@@ -314,11 +313,15 @@ class BGD(Optimizer):
                 self._watch.passed_over(False, self.steps)
                 if self._update(prior, compiled) <= self.implicit_tolerance:
                     break
-            return self._end_step()
+            done = self._pending
+            loss = self._end_step()
         except BaseException:
             self._restore(prior)
             self.discard()
             raise
+        if done is not None and self._watch.due(self.steps):  # may raise, where warnings are errors: the step is taken
+            self._watch.look(self._health(done), self.steps)
+        return loss
 
     def draw(self) -> None:
         """Set the weights to the next sampled network of this step, and clear the gradients.
@@ -359,6 +362,7 @@ class BGD(Optimizer):
         return self._sums
 
     def _begin(self) -> Pending:
+        _ = self._statistics  # looks at the modules, and refuses some, before anything is begun
         params = self._active()
         if not params:
             raise RuntimeError("no parameter requires a gradient: there is nothing to sample")
@@ -478,17 +482,14 @@ class BGD(Optimizer):
         self._statistics.commit()
         self._pending = None
         self.steps += 1
-        loss = torch.stack([v.to(pending.losses[0]) for v in pending.losses]).mean() if pending.losses else None
-        if self._watch.due(self.steps):
-            self._watch.look(self._health(pending), self.steps)
-        return loss
+        return torch.stack([v.to(pending.losses[0]) for v in pending.losses]).mean() if pending.losses else None
 
     def _health(self, pending: Pending) -> Health:
-        scale = {p: group["std_init"] for group in self.param_groups for p in group["params"]}
+        initial = {p: self._std_init(p, group) for group in self.param_groups for p in group["params"]}
         stds = [self.state[p]["std"] for p in pending.params]
         # An embedding's gradient is 0 in all rows that the batch does not use: that says nothing.
         gradients = [None if p in self._embeddings else g for p, g in zip(pending.params, pending.e_g, strict=True)]
-        return examine(stds, [scale[p] for p in pending.params], gradients)
+        return examine(stds, [initial[p] for p in pending.params], gradients)
 
     @torch.no_grad()
     def _restore(self, prior: _Prior | None) -> None:
@@ -496,12 +497,13 @@ class BGD(Optimizer):
             self.state[p]["mean"].copy_(mean)
             self.state[p]["std"].copy_(std)
 
+    def _std_init(self, p: Tensor, group: dict[str, Any]) -> float | Tensor:
+        initial: float | Tensor = self.state[p].get("std_init", group["std_init"])
+        return initial
+
     def _std_max(self, p: Tensor, group: dict[str, Any]) -> float | Tensor | None:
-        if group["std_max"] == "init":
-            cap: float | Tensor = self.state[p].get("std_max", group["std_init"])
-            return cap
-        ceiling: float | None = group["std_max"]
-        return ceiling
+        ceiling: float | Literal["init"] | None = group["std_max"]
+        return self._std_init(p, group) if ceiling == "init" else ceiling
 
     # --- what a distributed optimizer does differently (see bgd.optim.distributed)
 
@@ -520,7 +522,7 @@ class BGD(Optimizer):
 
     def _check_models(self, models: list[nn.Module]) -> None:
         """Look at the modules around the parameters, before the first step."""
-        if _averages_gradients(models):
+        if _averages_gradients(models, self._params()):
             raise RuntimeError(
                 "the model is wrapped in DistributedDataParallel, which averages the gradients that BGD sums: "
                 "use bgd.DistributedBGD, which gives the update of one process"
@@ -629,6 +631,8 @@ class BGD(Optimizer):
         for p, state in zip(params, saved, strict=True):
             # The base class casts state to the weights' own type; the posterior is kept in at least float32.
             own = {k: v.to(p.device, posterior_dtype(p), copy=True) for k, v in state.items()}
+            if "std_max" in own:  # its name in early checkpoints
+                own["std_init"] = own.pop("std_max")
             self.state[p] = own
             p.copy_(own["mean"])
         self._place(state_dict["bgd"])
@@ -654,7 +658,11 @@ class BGD(Optimizer):
     def __getstate__(self) -> dict[str, Any]:
         self._check_at_rest("copying or pickling")
         own = {k: v for k, v in self.__dict__.items() if k in _OWN_SETTINGS}
-        return {**super().__getstate__(), **own}
+        base = super().__getstate__()
+        if not isinstance(base["defaults"]["std_init"], int | float):
+            # A function may not be picklable, and tensors were for the groups of then: a new group brings its own.
+            base["defaults"] = base["defaults"] | {"std_init": None}
+        return {**base, **own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -707,6 +715,8 @@ _OWN_SETTINGS = (
 )
 
 
-def _averages_gradients(models: Iterable[nn.Module]) -> bool:
-    wrappers = (m for m in models if isinstance(m, DistributedDataParallel))
-    return any(torch.distributed.get_world_size(m.process_group) > 1 for m in wrappers)
+def _averages_gradients(models: Iterable[nn.Module], params: Iterable[Tensor]) -> bool:
+    ours = set(params)
+    wrappers = (m for model in models for m in model.modules() if isinstance(m, DistributedDataParallel))
+    sharing = (m for m in wrappers if torch.distributed.get_world_size(m.process_group) > 1)
+    return any(p in ours for m in sharing for p in m.parameters())

@@ -24,8 +24,9 @@ class DistributedBGD(BGD):
     wrapper does: E[g eps] would shrink by the number of ranks. So give the closure the bare model. With
     ``split="samples"`` the wrapper is an error; with ``split="batch"`` and parts of equal size it only costs time.
 
-    Rank 0's weights, stds and seed are taken by all. With ``reduction="mean"`` each rank passes its own ``batch_size``.
-    A normalisation layer's running statistics stay those of the rank, as with ``DistributedDataParallel``.
+    Rank 0's weights, stds and seed are taken by all, those of a group that is added later too. With
+    ``reduction="mean"`` each rank passes its own ``batch_size``. A normalisation layer's running statistics stay those
+    of the rank, as with ``DistributedDataParallel(broadcast_buffers=False)``.
 
     Args:
         params: as for :class:`bgd.BGD`, like all that is not named here.
@@ -56,20 +57,30 @@ class DistributedBGD(BGD):
             raise ValueError(
                 f"{self._world} ranks cannot share mc_samples={self.mc_samples} networks: draw more of them"
             )
-        self._take_from_first_rank()
+        told = [self._position()]
+        dist.broadcast_object_list(told, self._first, process_group)
+        self._place(told[0])
+        self._take_from_first_rank(self.param_groups)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters on all ranks, as for :class:`bgd.BGD`; rank 0's values are taken by all."""
+        super().add_param_group(param_group)
+        if hasattr(self, "_world"):  # those of the beginning are shared when all is known
+            self._take_from_first_rank(self.param_groups[-1:])
+
+    @property
+    def _first(self) -> int:
+        return dist.get_global_rank(self.process_group, 0) if self.process_group is not None else 0
 
     @torch.no_grad()
-    def _take_from_first_rank(self) -> None:
-        first = dist.get_global_rank(self.process_group, 0) if self.process_group is not None else 0
-        params = [p for group in self.param_groups for p in group["params"]]
-        told: list[Any] = [self._position(), *(group["std_init"] for group in self.param_groups)]
-        dist.broadcast_object_list(told, first, self.process_group)
-        self._place(told[0])
-        for group, std_init in zip(self.param_groups, told[1:], strict=True):
+    def _take_from_first_rank(self, groups: list[dict[str, Any]]) -> None:
+        told = [group["std_init"] for group in groups]
+        dist.broadcast_object_list(told, self._first, self.process_group)
+        for group, std_init in zip(groups, told, strict=True):
             group["std_init"] = std_init
-        for p in params:
-            for tensor in (p, *self.state[p].values()):
-                dist.broadcast(tensor, first, self.process_group)
+            for p in group["params"]:
+                for tensor in (p, *self.state[p].values()):
+                    dist.broadcast(tensor, self._first, self.process_group)
 
     def _own_samples(self) -> range:
         return range(self._rank, self.mc_samples, self._world) if self.split == "samples" else range(self.mc_samples)
@@ -104,7 +115,7 @@ class DistributedBGD(BGD):
         return 1.0
 
     def _check_models(self, models: list[nn.Module]) -> None:
-        if self.split == "samples" and _averages_gradients(models):
+        if self.split == "samples" and _averages_gradients(models, self._params()):
             raise RuntimeError(
                 'DistributedDataParallel averages gradients over ranks, whose noise differs under split="samples": '
                 'E[g eps] would shrink. Drop the wrapper and use the bare model, or use split="batch"'

@@ -78,7 +78,7 @@ class Health(NamedTuple):
 
 
 @torch.no_grad()
-def examine(stds: list[Tensor], initial: list[float], e_g: Sequence[Tensor | None]) -> Health:
+def examine(stds: list[Tensor], initial: Sequence[float | Tensor], e_g: Sequence[Tensor | None]) -> Health:
     """Measure a posterior: the largest growth of a std, and the fractions of vanished stds and dead weights.
 
     Where None stands for a gradient, its weights are not asked whether they are dead.
@@ -89,7 +89,7 @@ def examine(stds: list[Tensor], initial: list[float], e_g: Sequence[Tensor | Non
     largest, vanished, size, dead, asked = 0.0, 0, 0, 0, 0
     for std, scale, g in zip(stds, initial, e_g, strict=True):
         if std.numel():
-            growth = float(std.amax()) / scale
+            growth = float((std / scale).amax()) if isinstance(scale, Tensor) else float(std.amax()) / scale
             largest = math.inf if math.isnan(growth) else max(largest, growth)
             vanished += int(torch.count_nonzero(std < VANISHED * scale))
             size += std.numel()

@@ -1,19 +1,22 @@
 """Running statistics of normalisation layers: one move per step, however many networks are sampled.
 
 A step runs the model once per sampled network, and each run moves the running statistics of every BatchNorm layer.
-Here each run starts from the statistics of before the step, and the step ends with the mean of what the runs made of
-them. The move is linear in a batch's statistics, so this is one ordinary move with the statistics averaged over
-the sampled networks.
+Here each run starts from the statistics of before the step, and the step ends with the mean of their moves, so that
+frozen statistics keep their bits. The move is linear in a batch's statistics, so this is one ordinary move with the
+statistics averaged over the sampled networks.
 """
 
 from __future__ import annotations
 
 import gc
+import warnings
 from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
+
+from bgd.optim.compiling import users_level
 
 
 def find_models(params: Iterable[Tensor]) -> list[nn.Module]:
@@ -35,6 +38,13 @@ def find_models(params: Iterable[Tensor]) -> list[nn.Module]:
             if child is not None:
                 parents.setdefault(child, []).append(module)
     ahead = [m for m in alive if any(p in wanted for p in m._parameters.values() if p is not None)]
+    if gc.get_freeze_count() and not wanted <= {p for m in ahead for p in m._parameters.values()}:
+        warnings.warn(
+            "gc.freeze() has hidden modules that BGD looks for: take the first step before it, or the running "
+            "statistics of their BatchNorm layers move once for each sampled network",
+            RuntimeWarning,
+            stacklevel=users_level(),
+        )
     holders: dict[nn.Module, None] = {}
     while ahead:
         module = ahead.pop()
@@ -70,19 +80,20 @@ class RunningStatistics:
     @torch.no_grad()
     def end_sample(self) -> None:
         """Count in what this sample made of the statistics."""
+        moves = [_move(buffer, before) for buffer, before in zip(self._buffers, self._before, strict=True)]
         if self._samples:
-            for total, buffer in zip(self._total, self._buffers, strict=True):
+            for total, move in zip(self._total, moves, strict=True):
                 # A counter of batches is the same in all samples: it is kept, not added up.
-                total.add_(buffer) if total.is_floating_point() else total.copy_(buffer)
+                total.add_(move) if total.is_floating_point() else total.copy_(move)
         else:
-            self._total = [b.clone() for b in self._buffers]
+            self._total = moves
         self._samples += 1
 
     @torch.no_grad()
     def commit(self) -> None:
         """End the step with the mean over its samples."""
-        for buffer, total in zip(self._buffers, self._total, strict=False):
-            buffer.copy_(total / self._samples if total.is_floating_point() else total)
+        for buffer, before, total in zip(self._buffers, self._before, self._total, strict=False):
+            buffer.copy_(before + (total / self._samples if total.is_floating_point() else total))
         self._close()
 
     @torch.no_grad()
@@ -97,3 +108,9 @@ class RunningStatistics:
 
     def _close(self) -> None:
         self._before, self._total, self._samples = [], [], 0
+
+
+def _move(buffer: Tensor, before: Tensor) -> Tensor:
+    """How far a sample has moved a buffer, in at least single precision."""
+    wide = torch.promote_types(buffer.dtype, torch.float32) if buffer.is_floating_point() else buffer.dtype
+    return buffer.to(wide) - before.to(wide)

@@ -265,7 +265,9 @@ def build_learner(config: RunConfig, stream: Stream) -> Learner:
     """
     net = build_net(config.setup.net, stream.tasks.shape, stream.tasks.heads.outputs, config.seed)
     _check_batches(net, stream)
-    sizes = [len(task.train) for task in stream.tasks]
+    # the tasks of a drift are moments at which it is tested, all with the same images
+    drifts = config.setup.stream.kind == "drifting"
+    sizes = [len(task.train) for task in ([stream.tasks[0]] if drifts else stream.tasks)]
     settings = _filled(config, train_size=sizes if config.method in ("vcl", "laplace") else sum(sizes))
     return create(
         config.method,

@@ -31,7 +31,7 @@ def words(seed: int, use: Use, place: tuple[int, int], count: int) -> NDArray[np
     >>> bool((words(7, Use.ORDER, (0, 3), 2) == words(7, Use.ORDER, (0, 3), 5)[:2]).all())
     True
     """
-    if not 0 <= seed < 2**64:
+    if not isinstance(seed, int) or not 0 <= seed < 2**64:
         raise ScenarioError(f"seed={seed} is out of range: choose a whole number from 0 to 2^64 - 1")
     key = np.array([seed, use], dtype=np.uint64)
     counter = np.array([0, *place, 0], dtype=np.uint64)

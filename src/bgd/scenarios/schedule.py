@@ -51,7 +51,7 @@ def proportions(iteration: ArrayLike, corners: NDArray[np.int64]) -> NDArray[np.
 
     A fade over L iterations runs through 0, 1/(L-1), ..., 1, so that what one task loses the next one gains, and
     every task gets N / T expected iterations. For beta below 2, where a task falls before it has risen, its weight
-    is the lesser of both.
+    is the lesser of both, and the first and last two tasks get a little more or less than that.
 
     >>> proportions([0, 39, 79], corners(iterations=80, tasks=2, beta=4)).round(3).tolist()
     [[1.0, 0.0], [0.526, 0.474], [0.0, 1.0]]
