@@ -173,6 +173,15 @@ def test_wrong_usage(ran):
     assert run(app, ["report", str(ran), "--figures", "x"]).exit_code == 2
 
 
+@pytest.mark.parametrize("instead", ["--markdown", "--tensorboard"])
+@pytest.mark.parametrize("idle", [["--out", "elsewhere"], ["--format", "csv"]])
+def test_options_that_would_have_no_effect_are_refused(ran, tmp_path, instead, idle):
+    result = run(app, ["report", str(ran), instead, str(tmp_path / "there"), *idle])
+    assert result.exit_code == 2
+    assert f"does not go with {instead}" in " ".join(result.output.split())
+    assert not list(tmp_path.iterdir())
+
+
 def test_tensorboard_is_asked_for_by_name(ran, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     outcome = run(app, ["report", str(ran), "--tensorboard", str(tmp_path)])

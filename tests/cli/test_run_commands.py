@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from bgd.cli import main
@@ -144,6 +145,88 @@ def test_runs_of_an_older_declaration_are_not_resumed(bgd, tmp_path):
     assert bgd("resume")[0] == 0
     (done,) = tmp_path.rglob("result.json")
     assert json.loads((done.parent / "config.json").read_text())["settings"] == {"lr": 0.2}
+
+
+OWN = 'title = "Mine"\n[setup]\ndata = {{name = "{data}"}}\ntasks = {{cut = "split", count = {count}}}\n'
+OWN += '[methods.SGD]\nmethod = "sgd"\n'
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A comparison on data of one's own, which is written anew for each call."""
+    images = np.random.default_rng(0).integers(0, 255, (40, 4, 4), dtype=np.uint8)
+    for folder in ("data", "empty"):
+        (tmp_path / folder).mkdir()
+    for part in ("train", "test"):
+        np.savez(tmp_path / "data" / f"{part}.npz", images=images, labels=np.arange(40) % 4)
+
+    def own(data="data", count=2):
+        (tmp_path / "mine.toml").write_text(OWN.format(data=tmp_path / data, count=count))
+        return tmp_path / "mine.toml"
+
+    return own
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"data": "dta"}, "is not a folder"),
+        ({"data": "empty"}, "found no .npz file"),
+        ({"count": 3}, "4 classes of data do not make 3 equal groups"),
+    ],
+)
+def test_what_is_wrong_with_the_data_leaves_the_comparison_as_it_was(bgd, own, tmp_path, change, said):
+    assert bgd("run", own(), "-q")[0] == 0
+    before = {path: path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()}
+    code, _, err = bgd("run", own(**change), "-q")
+    assert code == 1
+    assert said in err
+    assert {path: path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()} == before
+
+
+def test_what_is_done_needs_its_data_no_more(bgd, own, tmp_path):
+    assert bgd("run", own(), "-q")[0] == 0
+    (tmp_path / "data").rename(tmp_path / "gone")
+    code, out, err = bgd("run", own())
+    assert code == 0, err
+    assert "1 run had been done before" in out
+
+
+def test_a_column_named_twice_is_run_once(bgd):
+    code, out, err = bgd("run", "digits", "-p", "smoke", *SMALL, "--column", "split, class", "--json")
+    assert code == 0, err
+    assert len(json.loads(out)["runs"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [("bgd.lr=0.5", "no run of bgd is asked for"), ('stream={"beta": 2}', "stream.beta: plays no part here")],
+)
+def test_changes_without_effect_are_refused(bgd, change, said, tmp_path):
+    code, _, err = bgd("run", "digits", "-p", "smoke", *SMALL, "--set", change)
+    assert code == 2
+    assert said in err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_runs_that_nobody_wants_any_more_do_not_hide_those_that_wait(bgd, own, tmp_path):
+    assert bgd("run", "digits", "-p", "smoke", *SMALL, "-q")[0] == 0
+    for result in tmp_path.rglob("result.json"):
+        result.unlink()
+    assert bgd("run", own(), "-q")[0] == 0
+    (abandoned,) = (tmp_path / "runs" / "mine-full").rglob("result.json")
+    assert bgd("run", own(count=4), "-q")[0] == 0
+    abandoned.unlink()
+    time.sleep(0.01)
+    (abandoned.parent / "metrics.jsonl").touch()  # the last thing written
+    code, out, err = bgd("resume", "--json")
+    assert code == 0, err
+    assert {run["row"] for run in json.loads(out)["runs"]} == {"SGD", "Adam"}
+
+
+def test_show_says_where_products_are_in_fewer_bits(bgd):
+    assert "init torch, products in bfloat16" in " ".join(bgd("show", "permuted-mnist", "-p", "bfloat16")[1].split())
+    assert "init torch, products in" not in " ".join(bgd("show", "permuted-mnist", "-p", "paper")[1].split())
 
 
 def test_show_names_rotations_and_drifts_as_they_are(bgd, tmp_path):

@@ -87,6 +87,11 @@ def test_a_good_one_runs(write, tmp_path):
             ('only = ["turning"]', 'only = ["turnng"]'),
             "methods.Plain.only: no column 'turnng': did you mean 'turning'?",
         ),
+        (
+            ('only = ["turning"]', 'only = ["turning"]\n[methods.Plain.columns.fading]\nsettings = { lr = 9.0 }'),
+            "methods.Plain.columns: no column 'fading': choose one of turning",
+        ),
+        (("seeds = [1, 2]", 'name = "digits"'), "'digits' is the name of a built-in experiment"),
         (("settings = {", "setings = {"), "methods.BGD.setings: no such key: did you mean 'settings'?"),
         (('title = "My drifting digits"', ""), "title: missing"),
         (("seeds = [1, 2]", "seeds = [1, 1]"), "seeds: [1, 1]: value error, seeds must be different"),
@@ -118,8 +123,6 @@ def test_a_wrong_one_says_where_and_what_was_meant(write, change, said):
         (("std_init = 0.05", "std_int = 0.05"), "BGD, turning, seed 1: 'bgd' has no setting 'std_int': did you mean"),
         (('"continuous task-agnostic"', '"domain"'), "scenario 'domain' needs a stream of kind discrete"),
         (('"continuous task-agnostic"', '"continuos"'), "no scenario 'continuos'"),
-        (('name = "digits"', 'name = "digist"'), "no data set 'digist': did you mean 'digits'"),
-        (('name = "digits"', 'name = "./mine"'), "BGD, turning, seed 1: ./mine is not a folder"),
     ],
 )
 def test_what_could_not_run_is_said_when_it_is_planned(write, change, said):

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from bgd.experiments import find
-from bgd.experiments.comparison import PACKED, Declaration, collect, declare
+from bgd.experiments.comparison import PACKED, Declaration, collect, declare, read_declaration
 from bgd.experiments.pack import pack
 from bgd.experiments.plan import comparison_folder, plan
-from bgd.experiments.reuse import LABELS, take_over, work
+from bgd.experiments.reuse import LABELS, find_done, take_over, work
 from bgd.runs.folder import finished, read_config, read_result
 from bgd.runs.run import run
 from bgd.runs.types import RunConfig
@@ -23,11 +23,18 @@ def declared(place: Path, name: str, **choice: object) -> tuple[list[RunConfig],
     return configs, declare(folder, Declaration(experiment=experiment, preset="smoke"), configs)
 
 
+def taken_over(folders: list[Path], others: Path, threads: int) -> dict[Path, Path]:
+    planned = {path: read_config(path) for path in folders}
+    found = find_done(planned, read_declaration(folders[0].parent).experiment, others, threads)
+    take_over(planned, found)
+    return {path: donor.place for path, donor in found.items()}
+
+
 def test_a_cell_that_two_tables_share_is_run_once_and_appears_in_both(tmp_path: Path) -> None:
     configs, folders = declared(tmp_path, "labels-trick", methods=["SGD"], columns=["class learning"])
     result = run(configs[0], folders[0])
     _, others = declared(tmp_path, "split-mnist", methods=["SGD"])
-    taken = take_over(others, tmp_path, threads=1)
+    taken = taken_over(others, tmp_path, threads=1)
     assert [path.name.split("--")[0] for path in taken] == ["class"]
     assert [finished(path) for path in others] == [False, False, True]
     ((path, donor),) = taken.items()
@@ -37,7 +44,7 @@ def test_a_cell_that_two_tables_share_is_run_once_and_appears_in_both(tmp_path: 
     assert copy.machine == result.machine
     assert (copy.config.experiment, copy.config.column) == ("split-mnist", "class")
     assert [r.config.column for r in collect(path.parent).results] == ["class"]
-    assert take_over(others, tmp_path, threads=1) == {}
+    assert taken_over(others, tmp_path, threads=1) == {}
 
 
 def test_packed_results_are_gone_on_with(tmp_path: Path) -> None:
@@ -46,10 +53,10 @@ def test_packed_results_are_gone_on_with(tmp_path: Path) -> None:
     run(configs[0], folders[0])
     packed = pack(folders[0].parent, here)
     _, again = declared(here, "labels-trick", methods=["SGD"])
-    assert take_over(again, here, threads=1) == {again[0]: packed / PACKED}
+    assert taken_over(again, here, threads=1) == {again[0]: packed / PACKED}
     assert [len(collect(packed).results), finished(again[1])] == [1, False]
     _, others = declared(here, "split-mnist", methods=["SGD"], columns=["class"])
-    assert take_over(others, here, threads=1) == {others[0]: again[0]}
+    assert taken_over(others, here, threads=1) == {others[0]: again[0]}
     assert read_result(others[0]).R == collect(packed).results[0].R
 
 
@@ -64,9 +71,9 @@ def test_a_pack_without_training_losses_does_not_serve_where_they_are_shown(tmp_
     line = read_result(donors[0]).model_copy(update={"curve": []}).model_dump_json()
     (tmp_path / "here" / "packed").mkdir()
     (tmp_path / "here" / "packed" / PACKED).write_text(line + "\n")
-    assert take_over(folders, tmp_path / "here", threads=1) == {}
+    assert taken_over(folders, tmp_path / "here", threads=1) == {}
     (tmp_path / "here" / "packed" / PACKED).write_text(read_result(donors[0]).model_dump_json() + "\n")
-    assert len(take_over(folders, tmp_path / "here", threads=1)) == 1
+    assert len(taken_over(folders, tmp_path / "here", threads=1)) == 1
 
 
 @pytest.mark.parametrize(("threads", "settings"), [(2, {}), (1, {"lr": 0.5})])
@@ -74,7 +81,7 @@ def test_other_work_is_not_taken_over(tmp_path: Path, threads: int, settings: di
     configs, folders = declared(tmp_path, "labels-trick", methods=["SGD"], columns=["class learning"])
     other = configs[0].model_copy(update={"settings": configs[0].settings | settings})
     run(other, tmp_path / "elsewhere" / "run")
-    assert take_over(folders, tmp_path, threads) == {}
+    assert taken_over(folders, tmp_path, threads) == {}
 
 
 def test_a_setting_left_to_its_default_equals_the_same_setting_given() -> None:
@@ -91,9 +98,9 @@ def test_a_run_from_the_day_of_another_default_is_not_taken_over(tmp_path: Path)
     assert environment["settings"]["lr"] == configs[0].settings["lr"]
     for then in (environment["settings"] | {"lr": 0.5}, {}):  # another default; and a run that does not say
         (donor / "environment.json").write_text(json.dumps(environment | {"settings": then}))
-        assert take_over(folders, tmp_path, threads=1) == {}
+        assert taken_over(folders, tmp_path, threads=1) == {}
     (donor / "environment.json").write_text(json.dumps(environment))
-    assert len(take_over(folders, tmp_path, threads=1)) == 1
+    assert len(taken_over(folders, tmp_path, threads=1)) == 1
 
 
 def test_paper_tables_share_their_cells() -> None:
@@ -122,6 +129,6 @@ def test_what_cannot_be_read_or_was_made_by_another_version_is_passed_over(tmp_p
     ours = environment.read_text()
     environment.write_text(ours.replace(f'"{torch.__version__}"', '"1.0"'))
     assert environment.read_text() != ours
-    assert take_over(folders, tmp_path, threads=1) == {}
+    assert taken_over(folders, tmp_path, threads=1) == {}
     environment.write_text(ours)
-    assert take_over(folders, tmp_path, threads=1) == {folders[0]: tmp_path / "other" / "run"}
+    assert taken_over(folders, tmp_path, threads=1) == {folders[0]: tmp_path / "other" / "run"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -109,10 +109,26 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def ready(jobs: Iterable[Job]) -> None:
+    """Fetch the data of the jobs that are not done yet, and refuse what is wrong with it or with the network for it.
+
+    Raises:
+        BGDError: says what is wrong; nothing has been started.
+    """
+    todo = []
+    for job in jobs:
+        check_unchanged(job.config, job.folder)
+        if not finished(job.folder):
+            todo.append(job.config)
+    for config in {config.setup.model_dump_json(): config for config in todo}.values():
+        tasks = build_stream(config).tasks
+        build_net(config.setup.net, tasks.shape, tasks.heads.outputs, config.seed)
+
+
 def execute(
     jobs: Sequence[Job], how: How, comparisons: Sequence[Path], taken: Mapping[Path, Path] | None = None
 ) -> None:
-    """Do the jobs that are not done yet; then tables, errors, and where everything is.
+    """Do the jobs that are not done yet, which are :func:`ready`; then tables, errors, and where everything is.
 
     Args:
         jobs: all of them.
@@ -124,13 +140,7 @@ def execute(
         RunError: if any run failed (exit code 1).
         Interrupted: if someone asked to stop (exit code 130).
     """
-    for job in jobs:
-        check_unchanged(job.config, job.folder)
     todo = [job for job in jobs if not finished(job.folder)]
-    for config in {job.config.setup.model_dump_json(): job.config for job in todo}.values():
-        # data is fetched once, and what is wrong with it, or with the network for it, is said before anything starts
-        tasks = build_stream(config).tasks
-        build_net(config.setup.net, tasks.shape, tasks.heads.outputs, config.seed)
     outcomes: list[Outcome] = []
     with display(todo, how.quiet or how.as_json) as shown:
         for outcome in how.choose(len(todo))(todo, shown.progress):

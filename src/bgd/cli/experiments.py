@@ -117,10 +117,11 @@ def _setup(setup: dict[str, Any]) -> str:
     if stream["kind"] == "drifting":
         count = f"turning from {stream['start']:g} to {stream['end']:g} degrees, tested at {stream['moments']} moments"
     images = ", ".join(one["name"] for one in data["mix"]) or data["name"]
+    precision = f", products in {net['precision']}" if net["precision"] != "float32" else ""
     widths = " " + "-".join(map(str, net["widths"])) if net["name"] == "mlp" else ""
     return (
         f"{images}{size}; {setup['scenario']} learning, {count}, {length}, batch {stream['batch_size']}; "
-        f"{net['name']}{widths}, init {net['init']}; loss over {setup['loss_over'] or 'the usual outputs'}; "
+        f"{net['name']}{widths}, init {net['init']}{precision}; loss over {setup['loss_over'] or 'the usual outputs'}; "
         f"inference {setup['test']['inference']}"
     )
 

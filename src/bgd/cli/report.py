@@ -69,6 +69,11 @@ def report(
     given = folders or [results_folder()]
     if figures and not markdown:
         raise typer.BadParameter("goes with --markdown", param_hint="--figures")
+    for name, instead in (("--markdown", markdown), ("--tensorboard", tensorboard)):
+        if instead and (out or formats != ",".join(USUAL)):
+            raise typer.BadParameter(f"does not go with {name}, which names its own file", param_hint="--out, --format")
+    if markdown and tensorboard:
+        raise typer.BadParameter("one at a time", param_hint="--markdown, --tensorboard")
     if tensorboard is not None:
         from bgd.report.tensorboard import write_events
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from bgd.cli.execute import How, In, Jobs, Json, Keep, Quiet, RayAddress, Where, execute
+from bgd.cli.execute import How, In, Jobs, Json, Keep, Quiet, RayAddress, Where, execute, ready
 from bgd.experiments.comparison import FILE, collect, run_folders
 from bgd.runs.environment import results_folder
 from bgd.runs.executors import Job
@@ -60,6 +60,7 @@ def resume(
     todo = [Job(read_config(path), path, own) for path, own in options.items()]
     if not todo and not quiet and not as_json:
         Console(stderr=True).print("nothing to resume: every run is finished", style="dim")
+    ready(todo)
     execute(todo, how, sorted(comparisons))
 
 
@@ -80,7 +81,11 @@ def latest(root: Path) -> Path:
     Traceback (most recent call last):
     bgd.runs.types.RunError: nothing to resume in no-such-folder: name the folder of a comparison or run
     """
-    waiting = [path for path in run_folders(root) if not finished(path)]
+    paths = run_folders(root)
+    outdated = {
+        old for folder in {p.parent for p in paths} if (folder / FILE).exists() for old in collect(folder).outdated
+    }
+    waiting = [path for path in paths if not finished(path) and path not in outdated]
     if not waiting:
         raise RunError(f"nothing to resume in {root}: name the folder of a comparison or run")
     return max(waiting, key=lambda path: max(file.stat().st_mtime for file in path.iterdir())).parent

@@ -11,17 +11,17 @@ from typing import Annotated
 
 import typer
 
-from bgd.cli.execute import How, In, Jobs, Json, Keep, Quiet, RayAddress, Threads, Where, execute
-from bgd.experiments import EXPERIMENTS, check_changes, comparison_folder, load, overridden, plan
+from bgd.cli.execute import How, In, Jobs, Json, Keep, Quiet, RayAddress, Threads, Where, execute, ready
+from bgd.experiments import EXPERIMENTS, check_changes, comparison_folder, load, overridden, plan, run_folder
 from bgd.experiments.comparison import Declaration, declare
 from bgd.experiments.plan import preset_of
-from bgd.experiments.reuse import take_over
+from bgd.experiments.reuse import find_done, take_over
 from bgd.methods import METHODS
 from bgd.runs.environment import results_folder
 from bgd.runs.executors import Job
 
-SCALES = ("smoke", "quick", "short", "paper")
-"""The presets of the built-in experiments; not every one has a short one."""
+SCALES = ("smoke", "quick", "short", "bfloat16", "paper")
+"""The presets of the built-in experiments; not every one has a short one, and one has one in bfloat16."""
 
 
 def names_of_experiments(incomplete: str) -> list[str]:
@@ -94,7 +94,8 @@ def run(
             "--preset",
             "-p",
             help="Its scale: smoke (seconds), quick (minutes; the default), short (within an hour on a CPU, where "
-            "there is one), paper (the paper's own).",
+            "there is one), bfloat16 (the paper's own with products in bfloat16, where there is one), paper (the "
+            "paper's own).",
             autocompletion=_names_of_presets,
             show_default=False,
         ),
@@ -166,10 +167,11 @@ def run(
     folder = comparison_folder(place, declared, scale, changes)
     command = shlex.join(["bgd", *sys.argv[1:]])
     how = How(jobs, threads, executor, keep, quiet, as_json, ray_address)
-    folders = declare(
-        folder, Declaration(experiment=declared, preset=scale, changes=tuple(changes), command=command), configs
-    )
+    planned = {run_folder(folder, config): config for config in configs}
     # a run taken over has no network to keep
-    taken = take_over(folders, place, threads) if reuse and not keep else {}
-    todo = [Job(config, path, how.options()) for config, path in zip(configs, folders, strict=True)]
-    execute(todo, how, [folder], taken)
+    done = find_done(planned, declared, place, threads) if reuse and not keep else {}
+    todo = [Job(config, path, how.options()) for path, config in planned.items()]
+    ready([job for job in todo if job.folder not in done])  # before a wrong declaration stands in place of a right one
+    declare(folder, Declaration(experiment=declared, preset=scale, changes=tuple(changes), command=command), configs)
+    take_over(planned, done)
+    execute(todo, how, [folder], {path: donor.place for path, donor in done.items()})

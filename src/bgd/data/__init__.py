@@ -25,7 +25,6 @@ __all__ = [
     "DataSet",
     "Part",
     "available",
-    "check_name",
     "cut",
     "from_npz",
     "from_torch",
@@ -92,18 +91,6 @@ def load(name: str | Path = "digits", data: str | Path | None = None) -> DataSet
     if not got.published:
         notes.append(f"not the published files, but {len(train):,} + {len(test):,} images that a SHA256SUMS lists")
     return DataSet(published.name, train, test, published.classes, "; ".join(filter(None, notes)))
-
-
-def check_name(name: str) -> None:
-    """Refuse a name that is neither a published data set's nor a folder; nothing is loaded.
-
-    >>> check_name("mnist")
-    >>> check_name("./no-such-folder")
-    Traceback (most recent call last):
-    bgd.data.types.DataError: ./no-such-folder is not a folder
-    """
-    if name not in names():
-        _own_folder(name, None)
 
 
 def _own_folder(name: str | Path, data: str | Path | None) -> Path:

@@ -96,6 +96,8 @@ def load(name: str | Path) -> Experiment:
     declared.setdefault("name", slug(Path(name).stem))
     try:
         experiment = Experiment.model_validate(_with_none(declared))
+        if experiment.name in EXPERIMENTS:
+            raise ExperimentError(f'{experiment.name!r} is the name of a built-in experiment: set name = "..."')
         check_declaration(experiment)
         check_parts(experiment)
     except ValidationError as error:

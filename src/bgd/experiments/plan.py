@@ -159,7 +159,8 @@ def check_declaration(experiment: Experiment) -> None:
         if row.method not in METHODS:
             raise ExperimentError(f"methods.{label}.method: no method {row.method!r}: {meant(row.method, METHODS)}")
         named.append((f"methods.{label}.only", "column", row.only or (), columns))
-        named.append((f"methods.{label}.columns", "column", row.columns, columns))
+        own = {column: columns.get(column) for column in row.only} if row.only else columns
+        named.append((f"methods.{label}.columns", "column", row.columns, own))
     for name, preset in experiment.presets.items():
         named.append((f"presets.{name}.columns", "column", preset.columns, columns))
         named.append((f"presets.{name}.settings", "method", preset.settings, rows))
@@ -266,8 +267,17 @@ def check_changes(changes: Sequence[str], configs: Sequence[RunConfig]) -> None:
     Traceback (most recent call last):
     bgd.experiments.types.ExperimentError: --set stream.iterations: plays no part here: the stream is discrete, ...
     """
-    for key in (change.partition("=")[0] for change in changes):
-        _check_part(f"--set {key}", key, [config.setup for config in configs])
+    for key, _, text in (change.partition("=") for change in changes):
+        first, value = key.partition(".")[0], _value(text)
+        if first not in Setup.model_fields:
+            label = key.rpartition(".")[0].lower()
+            if configs and not any(label in (config.row.lower(), config.method) for config in configs):
+                raise ExperimentError(
+                    f"--set {key}: plays no part here: no run of {key.rpartition('.')[0]} is asked for"
+                )
+            continue
+        for path in (f"{key}.{name}" for name in value) if isinstance(value, dict) and first == key else (key,):
+            _check_part(f"--set {path}", path, [config.setup for config in configs])
 
 
 def _partial(setup: dict[str, Any], changes: Sequence[str]) -> Setup:
@@ -349,7 +359,7 @@ def _choose(what: str, wanted: Sequence[str], known: Mapping[str, Any]) -> list[
     for name in wanted:
         if name not in known:
             raise ExperimentError(f"no {what} {name!r}: {meant(name, known)}")
-    return list(wanted)
+    return list(dict.fromkeys(wanted))
 
 
 def meant(name: str, known: Iterable[str]) -> str:

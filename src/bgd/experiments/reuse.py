@@ -8,14 +8,15 @@ well: with them in its place, a comparison goes on where another machine left it
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bgd.errors import BGDError
-from bgd.experiments.comparison import PACKED, read_declaration, read_packed, run_folders
+from bgd.experiments.comparison import PACKED, read_packed, run_folders
 from bgd.experiments.pack import shows_curves
+from bgd.experiments.types import Experiment
 from bgd.methods import settings_of
 from bgd.runs.build import own_data
 from bgd.runs.environment import describe
@@ -39,30 +40,44 @@ def work(config: RunConfig, defaults: Mapping[str, Any] | None = None) -> str:
     return json.dumps(everything, sort_keys=True)
 
 
-def take_over(folders: Sequence[Path], others: Path, threads: int) -> dict[Path, Path]:
-    """Finish planned runs whose work is done in a run below ``others``; returns their folders, each with the other's.
+class Donor(NamedTuple):
+    """A finished run that has done the work of a planned one: where it lies, and its result."""
+
+    place: Path
+    result: RunResult
+
+
+def find_done(
+    planned: Mapping[Path, RunConfig], experiment: Experiment, others: Path, threads: int
+) -> dict[Path, Donor]:
+    """Planned runs of an experiment, by their folders, whose work is done in a run below ``others``.
 
     Only results of runs with as many threads, the same versions of this package and of torch, and the same arrays
     where these are the user's own count, since their bits differ otherwise. A setting that a run left to its default is
     what it was on the day of the run. What cannot be read is passed over, as is a packed run whose training losses were
-    left out where they are to be shown. The machine's record, with the time that it took, comes along.
+    left out where they are to be shown.
     """
-    wanted = {work(config): (path, config) for path in folders if not finished(path) for config in [read_config(path)]}
-    taken: dict[Path, Path] = {}
-    for donor, done, result in _done_below(others, wanted) if wanted else ():
-        path, config = wanted[done]
-        here = describe(threads, own_data(config.setup.data))
-        if result.machine is None or not _alike(result.machine, here) or finished(path):
+    wanted = {work(config): path for path, config in planned.items() if not finished(path)}
+    found: dict[Path, Donor] = {}
+    for place, done, result in _done_below(others, wanted) if wanted else ():
+        path = wanted[done]
+        here = describe(threads, own_data(planned[path].setup.data))
+        if path in found or result.machine is None or not _alike(result.machine, here):
             continue
-        if not result.curve and shows_curves(read_declaration(path.parent).experiment):
-            continue
-        target = RunFolder(path)
+        if result.curve or not shows_curves(experiment):
+            found[path] = Donor(place, result)
+    return found
+
+
+def take_over(planned: Mapping[Path, RunConfig], found: Mapping[Path, Donor]) -> None:
+    """Finish planned runs with the results that were found; the machine's record, with its time, comes along."""
+    for path, (place, result) in found.items():
+        target, config = RunFolder(path), planned[path]
         with target.opened(config):
-            if (lines := donor / "metrics.jsonl").is_file():  # a packed run has none
+            if (lines := place / "metrics.jsonl").is_file():  # a packed run has none
                 (path / "metrics.jsonl").write_bytes(lines.read_bytes())
+            assert result.machine is not None
             target.finish(result.model_copy(update={"config": config}), result.machine)
-        taken[path] = donor
-    return taken
 
 
 def _done_below(others: Path, wanted: Container[str]) -> Iterator[tuple[Path, str, RunResult]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -81,8 +81,9 @@ class Entry:
         names = [tuple(run.task_names) for run in self.runs]
         if len(set(names)) != 1:
             return {}
-        ends = ((name, summarise(100 * run.R[-1][j] for run in self.runs)) for j, name in enumerate(_apart(names[0])))
-        return {name: end for name, end in ends if end}
+        ends = [at_end(run) for run in self.runs]
+        found = ((name, summarise(100 * end[name] for end in ends)) for name in ends[0])
+        return {name: summary for name, summary in found if summary}
 
     @property
     def epoch_seconds(self) -> float | None:
@@ -311,13 +312,14 @@ def _papers(config: RunConfig, experiment: Experiment | None) -> RunConfig | Non
 def _at_paper_scale(config: RunConfig, experiment: Experiment | None) -> bool:
     """Whether a run is what is declared as the paper's.
 
-    How its steps were computed does not matter, nor in which precision their products, nor how often it was tested.
+    How its steps were computed does not matter, nor in which precision their products, nor how often it was looked at.
     """
     declared = _papers(config, experiment)
 
     def essence(one: RunConfig) -> object:
         setup = one.setup.model_dump()
-        setup["test"].pop("evaluations")
+        for looks in ("evaluations", "curve", "train", "stds"):
+            setup["test"].pop(looks)
         setup["net"].pop("precision")
         return one.method, {key: value for key, value in one.settings.items() if key not in WAYS}, setup
 
@@ -326,15 +328,29 @@ def _at_paper_scale(config: RunConfig, experiment: Experiment | None) -> bool:
 
 def _mark_best(entries: dict[tuple[str, str], Entry], columns: Sequence[str]) -> None:
     for column in columns:
-        rivals = [e for e in entries.values() if e.column == column and e.runs and e.runs[0].config.method != "offline"]
-        for one in rivals:
-            if len(rivals) > 1 and all(_no_worse(one, other) for other in rivals if other is not one):
-                entries[one.row, column] = replace(one, best=True)
+        here = [entry for entry in entries.values() if entry.column == column]
+        for one in best_of(here, lambda run: run.average_accuracy):
+            entries[one.row, column] = replace(one, best=True)
 
 
-def _no_worse(one: Entry, other: Entry) -> bool:
+def at_end(run: RunResult) -> dict[str, float]:
+    """Accuracy on each task after the last stage, by the task's name."""
+    return dict(zip(_apart(run.task_names), run.R[-1], strict=True))
+
+
+def best_of(entries: Iterable[Entry], value: Callable[[RunResult], float]) -> list[Entry]:
+    """The entries that no other beats in the value of their runs; the upper bound does not count, nor one alone."""
+    rivals = [e for e in entries if e.runs and e.runs[0].config.method != "offline"]
+    return [
+        one
+        for one in rivals
+        if len(rivals) > 1 and all(_no_worse(one, other, value) for other in rivals if other is not one)
+    ]
+
+
+def _no_worse(one: Entry, other: Entry, value: Callable[[RunResult], float]) -> bool:
     """On the seeds that both have, since a seed can be easier than another; without any, nothing can be said."""
-    ours, theirs = ({run.config.seed: run.average_accuracy for run in entry.runs} for entry in (one, other))
+    ours, theirs = ({run.config.seed: value(run) for run in entry.runs} for entry in (one, other))
     common = [seed for seed in ours if seed in theirs]
     mean, rival = (sum(own[seed] for seed in common) for own in (ours, theirs))
     return bool(common) and math.isfinite(mean) and not mean < rival

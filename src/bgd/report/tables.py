@@ -6,14 +6,16 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
 from bgd.report import words
-from bgd.report.comparison import Comparison, Entry
+from bgd.report.comparison import Comparison, Entry, at_end, best_of
 from bgd.report.statistics import Summary, Verdict, summarise
+from bgd.runs.types import RunResult
 
 MEASURES = ("forgetting", "backward_transfer", "forward_transfer", "anytime_accuracy")
 INFERENCES = ("map", "mc", "vote", "mean_softmax")
@@ -108,19 +110,22 @@ def each_task(comparison: Comparison, column: str) -> Table | None:
     names = list(dict.fromkeys(name for entry in entries for name in entry.tasks))
     if not names:
         return None
-    top = {name: max(e.tasks[name].mean for e in entries if name in e.tasks) for name in names}
+    best = {name: best_of((entry for entry in entries if name in entry.tasks), partial(_on, name)) for name in names}
     paper = any(e.reported and e.reported.tasks for e in entries)
     rows = []
     for entry in entries:
         said = dict(zip(entry.tasks, entry.reported.tasks if entry.reported else (), strict=False))
         cells = [Cell(entry.row), Cell(_beside(entry.ours, entry.paper.mean if entry.paper else None, paper))]
-        for name in names:
-            ours = entry.tasks.get(name)
-            best = len(entries) > 1 and ours is not None and ours.mean == top[name]
-            cells.append(Cell(_beside(ours, said.get(name), paper), bold=best))
+        cells += [
+            Cell(_beside(entry.tasks.get(name), said.get(name), paper), bold=entry in best[name]) for name in names
+        ]
         rows.append(tuple(cells))
     title = "Accuracy on each task at the end, %" + ": ours / paper" * paper
     return Table(_titled(title, comparison, column), ("method", "average", *names), tuple(rows))
+
+
+def _on(task: str, run: RunResult) -> float:
+    return at_end(run)[task]
 
 
 def times(comparison: Comparison) -> Table | None:

@@ -298,8 +298,6 @@ def _check(config: RunConfig) -> None:
     setup = config.setup
     rules = scenario(setup.scenario)
     _check_stream(setup, rules)
-    for name in names_of(setup.data):
-        bgd.data.check_name(name)
     _check_device(config.device)
     if config.settings.get("test_samples"):
         raise RunError("leave test_samples out of the settings: test.inference and test.samples decide how runs test")
