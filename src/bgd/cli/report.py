@@ -71,7 +71,7 @@ def report(
         raise typer.BadParameter("goes with --markdown", param_hint="--figures")
     for name, instead in (("--markdown", markdown), ("--tensorboard", tensorboard)):
         if instead and (out or formats != ",".join(USUAL)):
-            raise typer.BadParameter(f"does not go with {name}, which names its own file", param_hint="--out, --format")
+            raise typer.BadParameter(f"does not go with {name}, which names its place", param_hint="--out, --format")
     if markdown and tensorboard:
         raise typer.BadParameter("one at a time", param_hint="--markdown, --tensorboard")
     if tensorboard is not None:

@@ -178,11 +178,14 @@ def _convolves_on_cpu(model: nn.Module) -> bool:
 def _buffers_kept(model: nn.Module) -> Iterator[None]:
     """Refuse a model that assigns a buffer in forward: under vmap that is K tensors in one, and dead afterwards."""
     held = [(module, dict(module._buffers)) for module in model.modules() if module._buffers]
-    yield
-    assigned = [name for module, before in held for name in before if module._buffers[name] is not before[name]]
-    if assigned:
+    assigned: list[str] = []
+    try:
+        yield
+    finally:
         for module, before in held:
+            assigned += [name for name, buffer in before.items() if module._buffers.get(name) is not buffer]
             module._buffers.update(before)
+    if assigned:
         raise RuntimeError(f"it assigns its buffer {assigned[0]!r} in forward")
 
 
