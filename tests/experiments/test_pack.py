@@ -26,6 +26,17 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out / "mc-samples-smoke"
 
 
+def test_the_place_of_the_results_is_nobody_elses_business(comparison: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(comparison, tmp_path / comparison.name)
+    command = "bgd run mc-samples --out /home/somebody/secret --methods 'K = 2, capped'"
+    for path in (folder / "experiment.json", *folder.rglob("environment.json")):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"command": command}))
+    packed = pack(folder, tmp_path / "results")
+    found = [collect(packed).declaration.command, *(r.machine.command for r in collect(packed).results if r.machine)]
+    assert set(found) == {"bgd run mc-samples --methods 'K = 2, capped'"}
+    assert len(found) == 3
+
+
 def test_a_report_of_the_pack_equals_that_of_the_folder(comparison: Path, tmp_path: Path) -> None:
     packed = pack(comparison, tmp_path / "results")
     assert sorted(path.name for path in packed.iterdir()) == ["experiment.json", "runs.jsonl"]

@@ -73,13 +73,18 @@ def declare(folder: Path, declaration: Declaration, configs: list[RunConfig]) ->
     """Write a comparison down before it begins, with a folder for each of its runs; returns these."""
     with clear_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        # what is unset stays out: it would be read as set, and no longer show what lies below
-        content = declaration.model_dump_json(indent=1, exclude_unset=True).encode() + b"\n"
-        write_atomically(folder / FILE, content)
+        write_declaration(folder, declaration)
     folders = [run_folder(folder, config) for config in configs]
     for path, config in zip(folders, configs, strict=True):
         prepare(path, config)
     return folders
+
+
+def write_declaration(folder: Path, declaration: Declaration) -> None:
+    """Write a declaration to its folder."""
+    # what is unset stays out: it would be read as set, and no longer show what lies below
+    content = declaration.model_dump_json(indent=1, exclude_unset=True).encode() + b"\n"
+    write_atomically(folder / FILE, content)
 
 
 def read_declaration(folder: Path) -> Declaration:

@@ -5,19 +5,20 @@ runs.jsonl          a line for each finished run: what was measured, on what mac
 failed.jsonl        a line for each run that failed, if any did
 remarks.md          beside them, if there are any
 
-``bgd report`` and ``bgd compare`` read it as they read the folder. What only a resumed run needs stays behind;
-training losses do unless the experiment shows them; six digits of every measured number remain.
+``bgd report`` and ``bgd compare`` read it as they read the folder. What only a resumed run needs stays behind, as does
+the place where results went; training losses do unless the experiment shows them; six digits of every measured number
+remain.
 """
 
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from bgd.experiments.comparison import (
-    FILE,
     LOST,
     PACKED,
     REMARKS,
@@ -29,6 +30,7 @@ from bgd.experiments.comparison import (
     place,
     read_lines,
     read_packed,
+    write_declaration,
 )
 from bgd.experiments.types import Experiment
 from bgd.runs.folder import clear_errors, last_line, read_config, write_atomically
@@ -63,7 +65,8 @@ def pack(folder: Path, out: Path) -> Path:
     curves = shows_curves(experiment)
     with clear_errors(target):
         target.mkdir(parents=True, exist_ok=True)
-        write_atomically(target / FILE, (folder / FILE).read_bytes())
+        command = without_out(collected.declaration.command)
+        write_declaration(target, collected.declaration.model_copy(update={"command": command}))
         write_atomically(
             target / PACKED, _lines(_small(result, curves) for result in in_order(experiment, results.values()))
         )
@@ -105,8 +108,28 @@ def shows_curves(experiment: Experiment) -> bool:
 def _small(result: RunResult, curves: bool) -> dict[str, Any]:
     # through JSON, in which the loss of a network that has blown up is "NaN": to Python it would be a bare NaN
     record: dict[str, Any] = json.loads(result.model_dump_json(exclude=None if curves else {"curve"}))
+    if record.get("machine"):
+        record["machine"]["command"] = without_out(record["machine"]["command"])
     kept = {"config": record.pop("config")}  # settings are exact
     return kept | {"curve": []} | {key: rounded(value) for key, value in record.items()}
+
+
+def without_out(command: str) -> str:
+    """A command without the place of its results, which is a path of somebody's machine and decides nothing.
+
+    >>> without_out("bgd run digits --out /home/me/runs --methods 'K = 2, capped'")
+    "bgd run digits --methods 'K = 2, capped'"
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError:  # as some early runs wrote it, without quotes
+        return command
+    kept = [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if "--out" not in (before, word) and not word.startswith("--out=")
+    ]
+    return command if kept == words else shlex.join(kept)
 
 
 def rounded(value: Any) -> Any:
