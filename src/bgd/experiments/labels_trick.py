@@ -5,10 +5,9 @@ from __future__ import annotations
 from bgd.experiments import hsu, split_mnist
 from bgd.experiments.scales import STAND_IN, paper, smoke
 from bgd.experiments.types import Experiment, Reported, Row
-from bgd.runs.types import NetConfig, Setup, TestConfig
+from bgd.runs.types import Setup, TestConfig
 
 WITHOUT, WITH = "class learning", "+ labels trick"
-AS_OTHERS = "BGD, torch's initialisation"
 
 EXPERIMENT = Experiment(
     name="labels-trick",
@@ -22,9 +21,7 @@ EXPERIMENT = Experiment(
         **hsu.baselines(adam=0.001, sgd={WITHOUT: 0.01, WITH: 0.01}, adagrad=0.01),
         **hsu.penalties("split", 0.001, {WITHOUT: "class", WITH: "class"}),
         "BGD": hsu.bgd({WITHOUT: 0.017, WITH: 0.017}, TestConfig(inference="mc"), loss_over_all=(WITHOUT,)),
-        AS_OTHERS: hsu.bgd({WITH: 0.017}, TestConfig(inference="mc")).model_copy(
-            update={"setup": Setup(net=NetConfig(init="torch"), test=TestConfig(inference="mc")), "only": (WITH,)}
-        ),
+        hsu.AS_OTHERS: hsu.bgd({WITH: 0.017}, TestConfig(inference="mc"), init="torch"),
         "Offline": Row(method="offline", settings={"lr": 0.001}, only=(WITHOUT,)),
     },
     seeds=tuple(range(2019, 2029)),
@@ -50,14 +47,13 @@ EXPERIMENT = Experiment(
     presets={
         "smoke": smoke(),
         "quick": split_mnist.QUICK,
-        "paper": paper(bgd=("BGD", AS_OTHERS)),
+        "paper": paper(bgd=("BGD", hsu.AS_OTHERS)),
     },
     notes=(
         "With the trick every method keeps its settings of class learning: the paper does not say which it used.",
         "Without the trick the loss of all methods but BGD runs over the classes seen so far (Hsu et al.), that of "
         "BGD over all classes (its authors' code).",
-        "BGD starts from Xavier's initialisation, as the paper says of all its experiments; Hsu et al., whose set-up "
-        "it follows here, from torch's, which is a row of its own.",
+        hsu.AS_OTHERS_NOTE,
         STAND_IN,
     ),
 )

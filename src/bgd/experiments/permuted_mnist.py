@@ -9,7 +9,9 @@ from bgd.runs.types import DataConfig, NetConfig, Setup, StreamConfig, TasksConf
 
 COLUMNS = ("task", "domain", "class")
 SCRIPT = "BGD, std_init of its script"
-BGD = hsu.bgd(dict.fromkeys(COLUMNS, 0.02), TestConfig(inference="map"), loss_over_all=("class",))
+STD_INIT = dict.fromkeys(COLUMNS, 0.02)
+MAP = TestConfig(inference="map")
+BGDS = ("BGD", SCRIPT, hsu.AS_OTHERS)
 PAPER = hsu.reported(
     """
     Adam        93.42 0.56  74.12 0.86  14.02 1.25
@@ -48,8 +50,9 @@ EXPERIMENT = Experiment(
         **hsu.baselines(adam=0.0001, sgd={"task": 0.01, "domain": 0.001, "class": 0.001}, adagrad=0.001),
         **hsu.penalties("permuted", 0.0001, {column: column for column in COLUMNS}),
         "LwF": hsu.lwf(0.0001),
-        "BGD": BGD,
-        SCRIPT: hsu.bgd({"domain": 0.045}, TestConfig(inference="map")).model_copy(update={"only": ("domain",)}),
+        "BGD": hsu.bgd(STD_INIT, MAP, loss_over_all=("class",)),
+        SCRIPT: hsu.bgd({"domain": 0.045}, MAP),
+        hsu.AS_OTHERS: hsu.bgd(STD_INIT, MAP, loss_over_all=("class",), init="torch"),
         "Offline": Row(method="offline", settings={"lr": 0.0001}),
     },
     seeds=tuple(range(2019, 2029)),
@@ -67,14 +70,14 @@ EXPERIMENT = Experiment(
                 net=NetConfig(widths=(200, 200)),
             ),
         ),
-        "short": paper("one epoch a task instead of ten, one seed", bgd=("BGD", SCRIPT)).model_copy(
+        "short": paper("one epoch a task instead of ten, one seed", bgd=BGDS).model_copy(
             update={"seeds": (2019,), "setup": Setup(stream=StreamConfig(epochs=1))}
         ),
-        "paper": paper(bgd=("BGD", SCRIPT)),
+        "paper": paper(bgd=BGDS),
         "bfloat16": Preset(
             about="the paper's own scale, with matrix products in bfloat16: half the time on a CPU that knows it",
             setup=Setup(net=NetConfig(precision="bfloat16")),
-            settings={label: FAST | {"chunk_size": 2} for label in ("BGD", SCRIPT)},
+            settings={label: FAST | {"chunk_size": 2} for label in BGDS},
         ),
     },
     notes=(
@@ -83,6 +86,7 @@ EXPERIMENT = Experiment(
         "BGD, domain: std_init 0.02 as the paper says; its authors' script has 0.045, which is a row of its own.",
         "In the preset bfloat16 weights and their updates are in float32 as ever, and all methods alike have the "
         "matrix products of their networks in bfloat16.",
+        hsu.AS_OTHERS_NOTE,
         hsu.LWF_NOTE,
         "Every seed draws its own permutations.",
         STAND_IN,
