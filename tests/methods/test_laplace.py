@@ -379,6 +379,7 @@ def test_moving_the_anchor_keeps_the_function_or_drops_value_and_slope():
         ({"coefficient": -1.0}, "coefficient=-1.0"),
         ({"prior_precision": -1.0}, "prior_precision=-1.0"),
         ({"memory": 0}, "memory=0"),
+        ({"memory": 1.5}, "memory=1.5"),
         ({"fisher_label": "argmax"}, "'argmax': choose one of"),
         ({"train_size": None}, "set train_size"),
     ],

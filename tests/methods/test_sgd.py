@@ -53,7 +53,14 @@ def test_constant_unless_asked():
     assert ours.optimizer.param_groups[0]["lr"] == 0.5
 
 
-@pytest.mark.parametrize(("settings", "said"), [({"decay_every": 0}, "decay_every=0"), ({"decay_by": 0}, "decay_by=0")])
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"decay_every": 0}, "decay_every=0"),
+        ({"decay_every": 0.5}, "decay_every=0.5"),
+        ({"decay_by": 0}, "decay_by=0"),
+    ],
+)
 def test_what_cannot_be_is_said(settings, said):
     with pytest.raises(MethodError, match=said):
         learner(**settings)

@@ -239,3 +239,10 @@ def test_a_wide_spread_does_not_stretch_the_axis_beyond_all_and_nothing():
     left, right = figures.forest([("BGD", Summary(64.7, 48.2, 3), None)], title="t").axes[0].get_xlim()
     assert -5 < left < 20
     assert 100 <= right < 105
+
+
+def test_the_lowest_band_of_the_paper_is_shown_whole_with_room_beside_it():
+    rows = [("Adam", Summary(78.6, None, 1), Summary(74.1, 0.9, 10)), ("BGD", Summary(88.7, None, 1), None)]
+    ax = figures.forest(rows, title="t").axes[0]
+    (band,) = (bar for bar in ax.patches if bar.get_width())
+    assert ax.get_xlim()[0] < band.get_x()

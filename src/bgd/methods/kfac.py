@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar
 
 import torch
@@ -12,7 +11,7 @@ from bgd.methods.base import Base, trainable
 from bgd.methods.likelihoods import Label
 from bgd.methods.natural import KLClip, Natural
 from bgd.methods.outputs import Outputs
-from bgd.methods.types import MethodError
+from bgd.methods.types import check_numbers
 from bgd.scenarios.types import Batch
 
 
@@ -63,8 +62,7 @@ class KFAC(Base):
         fisher_label: Label = "sampled",
         seed: int = 0,
     ) -> None:
-        if not 0 <= weight_decay < math.inf:
-            raise MethodError(f"weight_decay={weight_decay}: must be a finite number from 0")
+        check_numbers(weight_decay=weight_decay)
         self.clip = KLClip(kl_clip, kl_clip_decay)
         self.natural = Natural(
             net,

@@ -14,7 +14,7 @@ from bgd.methods.kronecker import Curvature
 from bgd.methods.likelihoods import Label, check_label
 from bgd.methods.outputs import Outputs
 from bgd.methods.reservoir import Reservoir
-from bgd.methods.types import MethodError, check_numbers
+from bgd.methods.types import MethodError, check_numbers, check_whole
 from bgd.methods.variational import check_train_size
 from bgd.scenarios.knowledge import Knowledge
 from bgd.scenarios.types import Batch
@@ -95,8 +95,8 @@ class Laplace(Base):
         check_numbers(coefficient=coefficient)
         if not prior_precision >= 0:
             raise MethodError(f"prior_precision={prior_precision}: use 0 (no prior) or more")
-        if memory is not None and memory < 1:
-            raise MethodError(f"memory={memory}: use None (all samples) or 1 or more")
+        if memory is not None:
+            check_whole(1, memory=memory)
         check_label(fisher_label, outputs.likelihood)
         self.train_size = check_train_size(train_size, "Laplace")
         self.kind, self.curvature, self.coefficient = kind, curvature, coefficient

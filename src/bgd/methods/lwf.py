@@ -15,7 +15,7 @@ from bgd.methods.base import Base, optimizer_for
 from bgd.methods.likelihoods import Categorical
 from bgd.methods.outputs import Outputs, masked
 from bgd.methods.penalty import Weights
-from bgd.methods.types import MethodError
+from bgd.methods.types import MethodError, check_numbers
 from bgd.scenarios.knowledge import Knowledge
 from bgd.scenarios.types import Batch
 
@@ -65,8 +65,7 @@ class LwF(Base):
             raise MethodError(f"LwF distils probabilities of labels, and {outputs.likelihood!r} has none: use another")
         if not temperature > 0:
             raise MethodError(f"temperature={temperature}: must be above 0")
-        if not coefficient >= 0:
-            raise MethodError(f"coefficient={coefficient}: must be 0 or more")
+        check_numbers(coefficient=coefficient)
         if distil_over not in ("old", "seen"):
             raise MethodError(f"distil_over={distil_over!r}: choose one of old, seen")
         self.coefficient, self.temperature = coefficient, temperature

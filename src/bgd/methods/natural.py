@@ -13,7 +13,7 @@ from bgd.methods.base import Base, device_of
 from bgd.methods.kronecker import Curvature, block_of, from_matrix, layers_of, recording, to_matrix
 from bgd.methods.likelihoods import Label, check_label
 from bgd.methods.outputs import masked
-from bgd.methods.types import MethodError
+from bgd.methods.types import MethodError, check_numbers, check_whole
 from bgd.optim.noise import fold
 
 LABELS = 2  # keeps the labels that are drawn here apart from the noise of the same seed and iteration
@@ -55,11 +55,8 @@ class Natural:
         check_label(label)
         if not 0 <= decay < 1:
             raise MethodError(f"decay={decay}: must lie in [0, 1)")
-        for name, every in (("stats_every", stats_every), ("inverse_every", inverse_every)):
-            if not isinstance(every, int) or every < 1:
-                raise MethodError(f"{name}={every}: must be a whole number of iterations from 1")
-        if not 0 <= damping < math.inf:
-            raise MethodError(f"damping={damping}: must be a finite number from 0")
+        check_whole(1, stats_every=stats_every, inverse_every=inverse_every)
+        check_numbers(damping=damping)
         self.net, self.layers = net, layers_of(net)
         self.damping, self.noise_damping, self.decay = damping, noise_damping, decay
         self.stats_every, self.inverse_every = stats_every, inverse_every

@@ -7,7 +7,7 @@ from torch import nn
 
 from bgd.methods.base import Base
 from bgd.methods.outputs import Outputs
-from bgd.methods.types import MethodError
+from bgd.methods.types import MethodError, check_whole
 from bgd.scenarios.types import Batch
 
 
@@ -39,8 +39,8 @@ class SGD(Base):
         decay_by: float = 10.0,
     ) -> None:
         super().__init__(net, outputs, torch.optim.SGD(net.parameters(), lr=lr, momentum=momentum))
-        if decay_every is not None and decay_every < 1:
-            raise MethodError(f"decay_every={decay_every}: use None or 1 or more iterations")
+        if decay_every is not None:
+            check_whole(1, decay_every=decay_every)
         if not decay_by > 0:
             raise MethodError(f"decay_by={decay_by}: lr cannot be divided by it; use a number above 0")
         self.lr, self.decay_every, self.decay_by = lr, decay_every, decay_by

@@ -143,6 +143,7 @@ def forest(
 
     with style():
         ax = _axes(WIDTH, 0.95 + 0.27 * max(len(rows), 2))
+        ax.use_sticky_edges = False  # the lowest band does not begin at the axis
         look = looks(list(dict.fromkeys([*(among or ()), *(label for label, _, _ in rows)])))
         for y, (label, ours, paper) in enumerate(rows):
             if paper is not None:
