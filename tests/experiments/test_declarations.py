@@ -206,11 +206,17 @@ def test_what_the_paper_reports_of_time():
         (
             "discrete-permuted-mnist",
             "BGD",
-            "20 epochs",
+            "figure of 20 epochs",
             {"std_init": 0.06, "mc_samples": 10, "lr": 1.0},
             {"scenario": "discrete task-agnostic", "stream.batch_size": 256, "data.pad": 0, "test.inference": "mc"},
         ),
-        ("discrete-permuted-mnist", "VCL", "300 epochs", {"lr": 0.001}, {"scenario": "domain", "stream.epochs": 300}),
+        (
+            "discrete-permuted-mnist",
+            "VCL",
+            "figure of 300 epochs",
+            {"lr": 0.001},
+            {"scenario": "domain", "stream.epochs": 300},
+        ),
         (
             "mnist-classification",
             "BGD",

@@ -198,7 +198,10 @@ def test_runs_of_an_older_declaration_are_left_out(write, tmp_path):
     collected = collect(folder)
     assert not collected.results
     assert collected.outdated == [path]
-    assert caveats(comparison(collected)) == ["1 run left out: made from another declaration, or done again since"]
+    assert caveats(comparison(collected)) == [
+        "1 run left out: made from another declaration, or done again since",
+        "Declared and not run: BGD (turning); Plain",
+    ]
     assert len(collected.unfinished) == 1
 
 

@@ -14,7 +14,8 @@ AT_ONCE = "K = 10 in one pass"
 EXPERIMENT = Experiment(
     name="cifar10-timing",
     title="The run time of BGD on CIFAR10",
-    shows="Time grows linearly with the number of sampled networks, about as K times that of SGD; accuracy does not.",
+    shows="In the paper time grows linearly with the number of sampled networks, about as K times that of SGD; "
+    "accuracy does not.",
     source="Table 'Average runtime of a single training epoch with different numbers of Monte Carlo samples'",
     setup=SETUP,
     methods={

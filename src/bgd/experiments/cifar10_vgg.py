@@ -46,8 +46,8 @@ def _source(row: str) -> str:
 EXPERIMENT = Experiment(
     name="cifar10-vgg",
     title="CIFAR10 classification: BGD on a deep network",
-    shows="On one task BGD is as accurate as SGD, and works with BatchNorm, where Bayes by backprop and Noisy Adam do "
-    "not. Methods with more than a diagonal are a little ahead.",
+    shows="In the paper BGD on one task is as accurate as SGD, and works with BatchNorm, where Bayes by backprop and "
+    "Noisy Adam do not. Methods with more than a diagonal are a little ahead.",
     source="Table 'Classification accuracy on CIFAR10 with modified VGG16'",
     setup=SETUP,
     columns={WITHOUT: Setup(), WITH: Setup(net=NetConfig(name="vgg16-bn", init="torch-zero-bias"))},

@@ -21,8 +21,8 @@ def pairs(name: str) -> tuple[SetConfig, ...]:
 EXPERIMENT = Experiment(
     name="cifar-10-100",
     title="CIFAR10, then five times ten classes of CIFAR100",
-    shows="Accuracy on each task when all have been learnt: BGD, which is told nothing of a task's end, is between "
-    "keeping the old and learning the new. As tasks go by, ever more stds fall below where they began.",
+    shows="Accuracy on each task when all have been learnt: in the paper BGD, which is told nothing of a task's end, "
+    "is between keeping the old and learning the new. As tasks go by, ever more stds fall below where they began.",
     source="Figures 'Test accuracy per task on last epoch for continual learning on CIFAR10 and subsets of CIFAR100' "
     "and 'The histogram of STD values' beside it",
     setup=Setup(

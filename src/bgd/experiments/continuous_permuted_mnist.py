@@ -39,8 +39,8 @@ def tasks(count: int, iterations: int = ITERATIONS) -> Setup:
 EXPERIMENT = Experiment(
     name="continuous-permuted-mnist",
     title="Continuous permuted MNIST: no task boundaries at all",
-    shows="The share of each task in a batch rises and falls slowly; the learner is told nothing. BGD keeps a high "
-    "accuracy over all tasks. Online EWC and MAS can only take part by consolidating at every iteration.",
+    shows="The share of each task in a batch rises and falls slowly; the learner is told nothing. In the paper BGD "
+    "keeps a high accuracy over all tasks. Online EWC and MAS can only take part by consolidating at every iteration.",
     source="Figures 'Distribution of samples from each task' and 'Results on Continuous Permuted MNIST'",
     setup=SETUP,
     columns={"5 tasks": tasks(5), "10 tasks": tasks(10)},

@@ -14,8 +14,8 @@ STEEP = "BGD, eta = 10"
 EXPERIMENT = Experiment(
     name="long-training",
     title="5,000 epochs of BGD",
-    shows="The loss on the training images falls and stays low, test accuracy does not drop, and the stds come to rest "
-    "instead of vanishing: neither underfitting nor pruning.",
+    shows="In the paper the loss on the training images falls and stays low, test accuracy does not drop, and the "
+    "stds come to rest instead of vanishing: neither underfitting nor pruning.",
     source="Figures 'Average log-likelihood cost function', 'Histogram of STD values' and 'Test accuracy and train "
     "accuracy' of MNIST, and 'Test accuracy on CIFAR10 using VGG11'",
     setup=Setup(

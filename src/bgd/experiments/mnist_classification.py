@@ -18,7 +18,8 @@ def _stds() -> dict[str, Cell]:
 EXPERIMENT = Experiment(
     name="mnist-classification",
     title="MNIST classification: BGD as an ordinary optimizer",
-    shows="On a single task BGD is as accurate as SGD and Bayes by backprop, and its stds do not collapse to zero.",
+    shows="In the paper BGD on a single task is as accurate as SGD and Bayes by backprop, and its stds do not "
+    "collapse to zero.",
     source="Table 'Test accuracy for MNIST classification'",
     setup=Setup(
         data=DataConfig(name="mnist", train=50_000, normalise="unit"),

@@ -37,8 +37,9 @@ def _reported() -> dict[str, dict[str, Reported]]:
 EXPERIMENT = Experiment(
     name="vision-mix",
     title="Vision mix: MNIST, notMNIST, Fashion-MNIST, SVHN, CIFAR10",
-    shows="Five data sets in a row, each with a head of its own. Of the methods with a diagonal, BGD learns the last "
-    "tasks best; the Laplace approximations, which are told when a task ends, remember the first ones better.",
+    shows="Five data sets in a row, each with a head of its own. In the paper BGD, of the methods with a diagonal, "
+    "learns the last tasks best; the Laplace approximations, which are told when a task ends, remember the first ones "
+    "better.",
     source="Table 'Accuracy for each task after training sequentially on all tasks'",
     setup=Setup(
         data=DataConfig(mix=tuple(SetConfig(name=name) for name in SETS), shape=(3, 32, 32), normalise="own"),

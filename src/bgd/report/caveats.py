@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from bgd.experiments.plan import places
 from bgd.report import words
 from bgd.report.comparison import Comparison
 from bgd.runs.types import RunResult
@@ -20,6 +21,7 @@ def caveats(comparison: Comparison) -> list[str]:
     return [
         *notes,
         *left_out(comparison),
+        *never_run(comparison),
         *(line for entry in comparison.entries.values() for line in _warnings(entry.runs)),
     ]
 
@@ -34,6 +36,29 @@ def left_out(comparison: Comparison) -> list[str]:
     if not comparison.outdated:
         return []
     return [f"{words.count(comparison.outdated, 'run')} left out: made from another declaration, or done again since"]
+
+
+def never_run(comparison: Comparison) -> list[str]:
+    """A line on what the experiment declares at this preset and nobody has begun, if there is any.
+
+    >>> from bgd.report.comparison import compare
+    >>> never_run(compare([]))
+    []
+    """
+    experiment = comparison.experiment
+    if experiment is None or comparison.preset not in experiment.presets:
+        return []
+    missing: dict[str, list[str]] = {}
+    declared: dict[str, set[str]] = {}
+    for row, column, _ in places(experiment, comparison.preset, seeds=[0]):
+        declared.setdefault(row, set()).add(column)
+        if (row, column) not in comparison.entries:
+            missing.setdefault(row, []).append(column)
+    said = [
+        row if len(columns) == len(declared[row]) else f"{row} ({', '.join(columns)})"
+        for row, columns in missing.items()
+    ]
+    return [f"Declared and not run: {'; '.join(said)}"] if said else []
 
 
 def _warnings(runs: tuple[RunResult, ...]) -> list[str]:

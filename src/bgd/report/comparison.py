@@ -222,14 +222,15 @@ def compare(
 
 
 def settings(comparison: Comparison) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """What all runs share, and what is each method's own, by its label."""
+    """What all runs share, and what is each method's own, by its label: with the defaults that the method had."""
     configs: dict[str, Mapping[str, Any]] = {}
     for entry in comparison.entries.values():
         config = entry.runs[0].config if entry.runs else entry.unfinished[0].config
         label = entry.row + (f", {entry.column}" if len(comparison.columns) > 1 else "")
+        machine = entry.runs[0].machine if entry.runs else None
         setup = flatten(config.setup.model_dump(mode="json"))
         idle = unused(config.setup)
-        configs[label] = {"method": config.method, **config.settings} | {
+        configs[label] = {"method": config.method, **config.settings, **(machine.settings if machine else {})} | {
             key: value for key, value in setup.items() if key not in idle
         }
     return same_and_different(configs)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bgd.report.statistics import Summary
-from bgd.report.style import COLOURS, GRID, INK, MISSING_GLYPH, QUIET, looks, luminance, style
+from bgd.report.style import COLOURS, GRID, INK, MISSING_GLYPH, QUIET, Look, looks, luminance, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,6 +62,7 @@ def lines(
     ylabel: str = "accuracy, %",
     whole_x: bool = False,
     log_x: bool = False,
+    top: float | None = None,
     among: Sequence[str] | None = None,
 ) -> Figure:
     """Curves with a band of one spread and each label beside the end of its line.
@@ -73,6 +74,7 @@ def lines(
         ylabel: of the y axis.
         whole_x: x counts something (tasks, epochs): ticks at whole numbers only.
         log_x: x spans orders of magnitude.
+        top: where the y axis ends, if something goes beyond it.
         among: all labels of a report, so that each has the same look in every figure.
 
     >>> lines({"BGD": series([1, 2], [[90, 80]])}, title="t", xlabel="tasks").get_suptitle()
@@ -89,6 +91,8 @@ def lines(
             front = 4 if label.lower() == "bgd" else 3
             if (curve.spread > 0).any():
                 low, high = curve.mean - curve.spread, curve.mean + curve.spread
+                if ylabel.endswith("%"):  # a wide spread reaches beyond what there is
+                    low, high = np.clip(low, 0, 100), np.clip(high, 0, 100)
                 ax.fill_between(curve.x, low, high, color=kind.colour, alpha=0.15, linewidth=0, zorder=2)
             (line,) = ax.plot(
                 curve.x,
@@ -113,7 +117,9 @@ def lines(
             ax.xaxis.set_major_locator(MaxNLocator(nbins=5 if long else 7, integer=whole_x))
             ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}") if whole_x else ax.xaxis.get_major_formatter())
         ax.grid(visible=False, axis="x")
-        _label_ends(ax, {label: (c.x[-1], c.mean[-1], look[label].colour) for label, c in curves.items()})
+        if top is not None and ax.get_ylim()[1] > top:
+            ax.set_ylim(top=top)
+        _label_ends(ax, {label: (c.x[-1], c.mean[-1], look[label]) for label, c in curves.items()})
         return _finished(ax)
 
 
@@ -429,8 +435,11 @@ def _finished(ax: Axes) -> Figure:
     return figure
 
 
-def _label_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> None:
-    """Write each label right of the end of its line, moved up or down just enough to keep them apart."""
+def _label_ends(ax: Axes, ends: Mapping[str, tuple[float, float, Look]]) -> None:
+    """Write each label right of the end of its line, moved up or down just enough to keep them apart.
+
+    Where two lines have one colour, a piece of each line stands before its label.
+    """
     finite = {label: end for label, end in ends.items() if np.isfinite(end[1])}
     if not finite:
         return
@@ -440,16 +449,31 @@ def _label_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> None:
     gap = 0.062 * (high - low)
     names = sorted(finite, key=lambda label: finite[label][1])
     at = _apart([finite[name][1] for name in names], gap, low, high)
+    alike = len({look.colour for _, _, look in finite.values()}) < len(finite)
     for name, y in zip(names, at, strict=True):
-        _, end, colour = finite[name]
+        _, end, look = finite[name]
         right = max(x for x, _, _ in finite.values())
+        height = (y - low) / (high - low)
+        if alike:
+            ax.plot(
+                [1.02, 1.06, 1.10],
+                [height] * 3,
+                look.dash,
+                color=look.colour,
+                marker=look.marker,
+                markevery=[1],
+                markersize=4,
+                linewidth=1.2,
+                transform=ax.transAxes,
+                clip_on=False,
+            )
         ax.annotate(
             name,
             (right, end),
-            xytext=(1.03, (y - low) / (high - low)),
+            xytext=(1.12 if alike else 1.03, height),
             textcoords="axes fraction",
             va="center",
-            color=colour,
+            color=look.colour,
             size=8,
             weight="bold" if name.lower() == "bgd" else "normal",
             annotation_clip=False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,14 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bgd.report import figures, words
-from bgd.report.comparison import Comparison
+from bgd.report.comparison import Comparison, Entry
 from bgd.runs.metrics import average_accuracy_seen
-from bgd.runs.types import RunConfig, StdHistogram
+from bgd.runs.types import RunConfig, RunResult, StdHistogram
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from bgd.scenarios.streams import Stream
+
+
+SPIKE = 3.0
+"""In units of the largest loss at the start: where the axis of training losses ends, if one goes beyond it."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,8 @@ def _results(comparison: Comparison) -> Iterator[Plot]:
             f"results{_slug(comparison, column)}",
             title,
             "Average accuracy over all tasks at the end: our means, with whiskers of one standard deviation over seeds."
-            + (" Grey bands are the paper's mean and spread." if paper else ""),
+            + " Grey bands are the paper's mean and spread." * paper
+            + _seeds(entries),
             _list(
                 (e.row, words.value(e.ours) + (f", paper {words.value(e.paper)}" if e.paper else "")) for e in entries
             ),
@@ -103,7 +108,8 @@ def _against_columns(comparison: Comparison, x: list[float]) -> Iterator[Plot]:
     yield Plot(
         "by-setting",
         title,
-        f"Average accuracy over all tasks at the end against {what}; bands are one standard deviation over seeds.",
+        f"Average accuracy over all tasks at the end against {what}; bands are one standard deviation over seeds."
+        + _seeds(e for e in comparison.entries.values() if _label(comparison, e.row) in curves),
         _ends(curves),
         figures.lines(curves, among=_labels(comparison), title=title, xlabel=what, whole_x=whole, log_x=far),
     )
@@ -128,7 +134,8 @@ def _by_task(comparison: Comparison) -> Iterator[Plot]:
                 f"accuracy-by-task{_slug(comparison, column)}",
                 title,
                 "Test accuracy averaged over the tasks seen so far, against their number; "
-                "bands are one standard deviation over seeds.",
+                "bands are one standard deviation over seeds."
+                + _seeds(e for e in comparison.column(column) if _label(comparison, e.row) in curves),
                 _ends(curves),
                 figures.lines(curves, among=_labels(comparison), title=title, xlabel="number of tasks", whole_x=True),
             )
@@ -147,7 +154,8 @@ def _each_task(comparison: Comparison) -> Iterator[Plot]:
             title,
             "Test accuracy on each task, in the order learnt, when all have been: earlier tasks are to the left."
             + " Whiskers are one standard deviation over seeds." * (len(entries[0].runs) > 1)
-            + " Lines across the bars are the paper's values." * paper,
+            + " Lines across the bars are the paper's values." * paper
+            + _seeds(entries),
             _list((e.row, ", ".join(f"{name} {end.mean:.0f} %" for name, end in e.tasks.items())) for e in entries),
             figures.task_bars(
                 [
@@ -166,6 +174,7 @@ def _learning_curves(comparison: Comparison) -> Iterator[Plot]:
         accuracy: dict[str, figures.Series] = {}
         both: dict[str, figures.Series] = {}
         loss: dict[str, figures.Series] = {}
+        seeds = _seeds(comparison.column(column))
         for entry in comparison.column(column):
             label, runs = _label(comparison, entry.row), entry.runs
             fitted = any(run.fits for run in runs)
@@ -182,7 +191,8 @@ def _learning_curves(comparison: Comparison) -> Iterator[Plot]:
                 f"learning-curves{_slug(comparison, column)}",
                 title,
                 "Test accuracy averaged over all tasks, also those still to come, against the number of batches."
-                + " Beside it the accuracy on training images." * bool(both),
+                + " Beside it the accuracy on training images." * bool(both)
+                + seeds,
                 _ends(accuracy),
                 figures.lines(accuracy, among=_labels(comparison), title=title, xlabel="iteration", whole_x=True),
             )
@@ -191,7 +201,7 @@ def _learning_curves(comparison: Comparison) -> Iterator[Plot]:
             yield Plot(
                 f"learning-curves-loss{_slug(comparison, column)}",
                 title,
-                "Mean cross-entropy of the mean network on test and training images.",
+                "Mean cross-entropy of the mean network on test and training images." + seeds,
                 _ends(both),
                 figures.lines(
                     both, among=_labels(comparison), title=title, xlabel="iteration", ylabel="loss", whole_x=True
@@ -199,10 +209,16 @@ def _learning_curves(comparison: Comparison) -> Iterator[Plot]:
             )
         if loss:
             title = "Training loss over time" + _of(comparison, column)
+            absent = [label for label, curve in loss.items() if not np.isfinite(curve.mean).any()]
+            high = SPIKE * max((c.mean[0] for c in loss.values() if np.isfinite(c.mean[0])), default=math.inf)
+            beyond = [label for label, curve in loss.items() if (curve.mean > high).any()]
             yield Plot(
                 f"training-loss{_slug(comparison, column)}",
                 title,
-                "Mean cross-entropy of the training batches since the point before, before each update.",
+                "Mean cross-entropy of the training batches since the point before, before each update."
+                + (f" Nowhere finite, and not drawn: {'; '.join(absent)}." if absent else "")
+                + (f" Beyond the axis at times: {'; '.join(beyond)}." if beyond else "")
+                + seeds,
                 _ends(loss),
                 figures.lines(
                     loss,
@@ -211,6 +227,7 @@ def _learning_curves(comparison: Comparison) -> Iterator[Plot]:
                     xlabel="iteration",
                     ylabel="training loss",
                     whole_x=True,
+                    top=high if beyond else None,
                 ),
             )
 
@@ -301,7 +318,8 @@ def _stds(comparison: Comparison) -> Iterator[Plot]:
                 title,
                 "Histograms of the std of all weights: weights that matter become certain and move left, "
                 "the others keep their plasticity. Height: the root of their share"
-                + (f", {words.count(len(same), 'seed')} together." if len(same) > 1 else "."),
+                + (f", {words.count(len(same), 'seed')} together." if len(same) > 1 else ".")
+                + (" What lies beyond the axis is at its ends." if _beyond(same, shown) else ""),
                 f"{len(shown)} histograms from {names[0]} to {names[-1]}; "
                 f"smallest std {min(r.stds[-1].smallest for r in same):.2g} at the end.",
                 figures.std_ridges(
@@ -400,6 +418,24 @@ def _short(text: str, most: int = 28) -> str:
     """A label that leaves room for the figure."""
     one_line = " ".join(text.split())
     return one_line if len(one_line) <= most else one_line[: most - 1] + "…"
+
+
+def _seeds(entries: Iterable[Entry]) -> str:
+    """A sentence for the caption where rows were run on different seeds: their means are over other worlds."""
+    rows: dict[str, list[str]] = {}
+    for entry in entries:
+        if entry.runs:
+            own = rows.setdefault(words.seeds([run.config.seed for run in entry.runs]), [])
+            own += [entry.row] * (entry.row not in own)
+    if len(rows) < 2:
+        return ""
+    return " Seeds differ: " + ", ".join(f"{numbers} ({'; '.join(own)})" for numbers, own in rows.items()) + "."
+
+
+def _beyond(runs: Sequence[RunResult], moments: Sequence[int]) -> bool:
+    """Whether some std lies outside its histogram's first or last bin, which then count it."""
+    shown = [run.stds[i] for run in runs for i in moments]
+    return any(h.smallest < h.edges[0] or h.largest > h.edges[-1] for h in shown if h.counts)
 
 
 def _ends(curves: dict[str, figures.Series]) -> str:
