@@ -185,7 +185,7 @@ def _sampled_weights(model: nn.Module, optimizer: BGD, samples: int) -> list[dic
     names: dict[Tensor, str] = {p: name for name, p in model.named_parameters()}
     drawn = optimizer.sample_weights(samples)
     named = {names[p]: stacked for p, stacked in drawn.items() if p in names}
-    if not named:
+    if not any(p in optimizer.state for p in names):
         raise ValueError("the optimizer holds none of the model's parameters: is it the optimizer of another model?")
     return [{name: stacked[s] for name, stacked in named.items()} for s in range(samples)]
 

@@ -76,6 +76,17 @@ def test_a_pack_without_training_losses_does_not_serve_where_they_are_shown(tmp_
     assert len(taken_over(folders, tmp_path / "here", threads=1)) == 1
 
 
+def test_a_run_of_two_numbers_of_threads_is_like_no_other(tmp_path: Path) -> None:
+    configs, folders = declared(tmp_path, "labels-trick", methods=["SGD"], columns=["class learning"])
+    run(configs[0], folders[0])
+    _, others = declared(tmp_path, "split-mnist", methods=["SGD"], columns=["class"])
+    path = folders[0] / "environment.json"
+    machine = json.loads(path.read_text())
+    machine["versions"]["threads"] = "2, then 1"
+    path.write_text(json.dumps(machine))
+    assert taken_over(others, tmp_path, threads=1) == {}
+
+
 @pytest.mark.parametrize(("threads", "settings"), [(2, {}), (1, {"lr": 0.5})])
 def test_other_work_is_not_taken_over(tmp_path: Path, threads: int, settings: dict[str, float]) -> None:
     configs, folders = declared(tmp_path, "labels-trick", methods=["SGD"], columns=["class learning"])

@@ -1,5 +1,6 @@
 """All networks in one pass: the same numbers as the loop."""
 
+import copy
 import warnings
 from typing import Any
 
@@ -10,8 +11,8 @@ from problems import Problem, posterior
 from torch import nn
 
 from bgd import BGD, PAPER, labels_trick
-from bgd.optim import batched
-from bgd.optim.compiling import can_compile
+from bgd.optim import batched, moving
+from bgd.optim.compiling import CompiledOrEager, can_compile
 
 needs_compiler = pytest.mark.skipif(not can_compile(), reason="no C++ compiler on this machine")
 
@@ -256,3 +257,65 @@ def test_a_model_that_assigns_its_buffers_takes_the_loop() -> None:
     assert step.path == "loop"
     torch.testing.assert_close(model.average, torch.full((4,), 0.19))  # one move for each of the two networks
     assert model(x).isfinite().all()
+
+
+def test_a_path_that_fails_leaves_no_trace_in_torchs_generator() -> None:
+    """Else a resumed run, which tries and fails again, would draw other dropout than one that was never stopped."""
+
+    def start() -> tuple[nn.Module, BGD, Any]:
+        torch.manual_seed(2)
+        model = nn.Sequential(nn.Linear(6, 16), nn.Dropout(0.5), nn.BatchNorm1d(16), nn.Linear(16, 3))
+        optimizer = BGD(model.parameters(), std_init=0.1, seed=3)
+        return model, optimizer, optimizer.batched(model, objective, compile=False)
+
+    x, y = torch.randn(20, 6), torch.arange(20) % 3
+    model, optimizer, step = start()
+    torch.manual_seed(9)
+    with pytest.warns(RuntimeWarning, match="goes on with the loop path"):
+        step(x, y)
+    saved = model.state_dict(), optimizer.state_dict(), torch.get_rng_state()
+    saved = copy.deepcopy(saved)
+    step(x, y)
+    resumed, its_optimizer, its_step = start()
+    resumed.load_state_dict(saved[0])
+    its_optimizer.load_state_dict(saved[1])
+    torch.set_rng_state(saved[2])
+    with pytest.warns(RuntimeWarning, match="goes on with the loop path"):
+        its_step(x, y)
+    for a, b in zip(model.state_dict().values(), resumed.state_dict().values(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_where_warnings_are_errors_a_failed_compilation_costs_no_second_update(monkeypatch) -> None:
+    def no_compiler(_: Any) -> Any:
+        def fail(*args: Any) -> Any:
+            raise RuntimeError("no compiler today")
+
+        return fail
+
+    moved = []
+    for broken in (False, True):
+        torch.manual_seed(1)
+        problem = Problem()
+        optimizer = BGD(problem.model.parameters(), std_init=0.3, seed=0)
+        step = optimizer.batched(problem.model, objective, compile=broken)
+        if broken:
+            monkeypatch.setattr(torch, "compile", lambda f: f)
+            mover = CompiledOrEager(moving._move_all)
+            mover.compile, mover._compiled = True, no_compiler(None)
+            monkeypatch.setattr("bgd.optim.bgd.move_in_place", lambda kinds, mover=mover: mover)
+            with pytest.raises(RuntimeWarning):  # as all warnings here
+                step(problem.x, problem.y)
+        else:
+            step(problem.x, problem.y)
+        assert optimizer.steps == 1
+        moved.append(posterior(optimizer))
+    torch.testing.assert_close(*moved)
+
+
+def test_each_kind_of_network_has_a_compiled_update_of_its_own() -> None:
+    """torch.compile allows few graphs for one code object, and then goes on uncompiled without a word."""
+    kinds = [((torch.Size([n]), torch.float32),) for n in range(20)]
+    movers = [moving.move_in_place(kind) for kind in kinds]
+    assert len({id(mover.function.__code__) for mover in movers}) == 20
+    assert moving.move_in_place(kinds[3]) is movers[3]

@@ -244,3 +244,25 @@ def test_an_uneven_std_at_the_start_is_no_collapse(std_max) -> None:
         optimizer.step(closure)  # a warning would be an error here
     optimizer.state[p]["std"][1] = 0.1  # in itself small, but 10,000 times what it was
     assert examine([optimizer.state[p]["std"]], [stds], [None]).has_exploded
+
+
+def test_a_part_outside_the_graph_is_not_dead() -> None:
+    """A backbone run under no_grad, beside a small head that learns."""
+    torch.manual_seed(0)
+    backbone, head = nn.Linear(4, 2_000), nn.Linear(2_000, 2)
+    optimizer = BGD([*backbone.parameters(), *head.parameters()], std_init=0.01)
+    head_only = torch.randn(16, 4)
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        with torch.no_grad():
+            features = backbone(head_only)[:, :4]
+        loss = F.cross_entropy(F.linear(features, head.weight[:, :4], head.bias), torch.arange(16) % 2, reduction="sum")
+        loss.backward()
+        return loss
+
+    before = backbone.weight.clone()
+    head.weight.requires_grad_(False)
+    for _ in range(60):
+        optimizer.step(closure)  # a warning would be an error here
+    assert torch.equal(backbone.weight, before)

@@ -1,12 +1,14 @@
 """The optimizer in a training loop: what a step does, and what it refuses."""
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
 from problems import Problem, posterior
 from torch import nn
 
-from bgd import BGD, PAPER
+from bgd import BGD, PAPER, predict
 
 
 def close(a: list[torch.Tensor], b: list[torch.Tensor], tolerance: float = 1e-12) -> None:
@@ -454,3 +456,111 @@ def test_it_learns() -> None:
 def test_a_model_in_place_of_its_parameters_is_named() -> None:
     with pytest.raises(TypeError, match=r"got the model Linear: give model\.parameters\(\)"):
         BGD(torch.nn.Linear(2, 2))  # type: ignore[arg-type]
+
+
+# --- frozen weights, and a look at the posterior
+
+
+def test_a_network_that_is_frozen_after_learning_keeps_its_posterior(problem: Problem) -> None:
+    """As one does before it is deployed."""
+    optimizer = BGD(problem.model.parameters(), std_init=0.3, seed=3)
+    optimizer.step(problem.closure(optimizer))
+    drawn = optimizer.sample_weights(2)
+    before = predict(problem.model, optimizer, problem.x, samples=20).mutual_information.mean()
+    problem.model.requires_grad_(False)
+    assert optimizer.sample_weights(2).keys() == drawn.keys()
+    after = predict(problem.model, optimizer, problem.x, samples=20).mutual_information.mean()
+    assert float(after) == pytest.approx(float(before), rel=0.5)
+    mean = problem.model(problem.x)
+    with optimizer.sampled():
+        assert not torch.equal(problem.model(problem.x), mean)
+    assert torch.equal(problem.model(problem.x), mean)
+
+
+def test_what_was_frozen_from_the_start_is_certain(problem: Problem) -> None:
+    problem.model[0].requires_grad_(False)
+    optimizer = BGD(problem.model.parameters(), std_init=0.3, seed=3)
+    optimizer.step(problem.closure(optimizer))
+    assert set(optimizer.sample_weights(1)) == set(problem.model[2].parameters())
+    problem.model.requires_grad_(False)
+    assert set(optimizer.sample_weights(1)) == set(problem.model[2].parameters())
+
+
+def test_a_network_that_never_learned_is_predicted_by_its_mean(problem: Problem) -> None:
+    problem.model.requires_grad_(False)
+    optimizer = BGD(problem.model.parameters(), std_init=0.3)
+    said = predict(problem.model, optimizer, problem.x, samples=3)
+    torch.testing.assert_close(said.probs, problem.model(problem.x).softmax(-1))
+
+
+# --- odd parameters and settings
+
+
+@pytest.mark.parametrize("bound", [{"std_max": 0.1}, {"std_min": 0.1}, {"std_max": "init"}])
+def test_a_number_is_read_in_the_weights_own_precision(bound: dict[str, Any]) -> None:
+    p = nn.Parameter(torch.zeros(3, dtype=torch.float64))
+    optimizer = BGD([p], std_init=0.1, **bound)
+    assert optimizer.state[p]["std"].tolist() == [0.1] * 3
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = (0 * p).sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    assert optimizer.state[p]["std"].tolist() == [0.1] * 3  # a gradient of 0 changes no bit
+
+
+def test_a_bad_batch_is_skipped_beside_an_empty_parameter() -> None:
+    full, empty = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(0))
+    optimizer = BGD([full, empty], nonfinite="skip")
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = (full * float("nan")).sum() + empty.sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    assert optimizer.skipped_steps == 1
+    assert full.tolist() == [1, 1]
+
+
+def test_a_learning_rate_of_one_element_is_a_number() -> None:
+    moved = []
+    for lr in (0.5, torch.tensor([0.5])):
+        vector, scalar = nn.Parameter(torch.ones(3)), nn.Parameter(torch.tensor(2.0))
+        optimizer = BGD([vector, scalar], std_init=0.1, lr=lr, seed=1)
+
+        def closure(vector: Any = vector, scalar: Any = scalar, optimizer: BGD = optimizer) -> torch.Tensor:
+            optimizer.zero_grad()
+            loss = (vector * scalar).sum()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        moved.append([vector.detach(), scalar.detach()])
+    close(*moved)
+
+
+def test_groups_are_not_added_while_a_step_is_under_way(problem: Problem) -> None:
+    optimizer = BGD(problem.model.parameters())
+    optimizer.draw()
+    with pytest.raises(RuntimeError, match=r"add_param_group\(\) while samples"):
+        optimizer.add_param_group({"params": [nn.Parameter(torch.ones(2))]})
+    optimizer.discard()
+    assert len(optimizer.param_groups) == 1
+
+
+def test_a_closure_may_return_a_whole_number() -> None:
+    p = nn.Parameter(torch.ones(2))
+    optimizer = BGD([p])
+
+    def closure() -> int:
+        optimizer.zero_grad()
+        p.sum().backward()
+        return 3
+
+    assert float(optimizer.step(closure)) == 3
+    assert optimizer.steps == 1

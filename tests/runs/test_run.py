@@ -14,6 +14,8 @@ from bgd.runs import Options, RunConfig, RunError, metrics, run
 from bgd.runs.build import build_learner, build_stream, check
 from bgd.runs.environment import describe
 from bgd.runs.evaluate import score, stds
+from bgd.runs.run import _versions
+from bgd.runs.types import Machine
 from bgd.scenarios import Batch, scenario, shared_heads
 
 
@@ -231,6 +233,14 @@ def test_a_run_resumed_elsewhere_says_so(tmp_path):
     assert versions["torch"] == f"1.0, then {torch.__version__}"
     assert versions["threads"] == "2, then 1"
     assert "threads" not in run(config, tmp_path / "other").machine.versions
+
+
+@pytest.mark.parametrize(("before", "now"), [(12, 2), (2, 12), (11, 1)])
+def test_a_number_that_ends_like_another_is_another(before, now):
+    machine = Machine(versions={"torch": "2.1"})
+    first, second = (machine.model_copy(update={"threads": threads}) for threads in (before, now))
+    assert _versions(first, second)["threads"] == f"{before}, then {now}"
+    assert "threads" not in _versions(first, first)
 
 
 def test_noise_does_not_begin_where_the_weights_did():

@@ -96,5 +96,7 @@ def _done_below(others: Path, wanted: Container[str]) -> Iterator[tuple[Path, st
 
 
 def _alike(one: Machine, other: Machine) -> bool:
-    versions = [[machine.versions.get(what) for what in ("bgd", "torch", "data")] for machine in (one, other)]
+    # "threads" is among the versions of a run that was resumed with other threads, and whose bits are like no other's
+    kinds = ("bgd", "torch", "data", "threads")
+    versions = [[machine.versions.get(what) for what in kinds] for machine in (one, other)]
     return one.threads == other.threads and versions[0] == versions[1]

@@ -92,9 +92,7 @@ class Laplace(Base):
         super().__init__(net, outputs, optimizer_for(net.parameters(), optimizer, lr))
         if kind not in get_args(Kind):
             raise MethodError(f"kind={kind!r}: choose one of {', '.join(get_args(Kind))}")
-        check_numbers(coefficient=coefficient)
-        if not prior_precision >= 0:
-            raise MethodError(f"prior_precision={prior_precision}: use 0 (no prior) or more")
+        check_numbers(coefficient=coefficient, prior_precision=prior_precision)
         if memory is not None:
             check_whole(1, memory=memory)
         check_label(fisher_label, outputs.likelihood)

@@ -42,7 +42,7 @@ def check_whole(least: int, **settings: int) -> None:
     bgd.methods.types.MethodError: train_samples=1.5: must be a whole number from 1
     """
     for name, value in settings.items():
-        if not isinstance(value, int) or value < least:
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise MethodError(f"{name}={value}: must be a whole number from {least}")
 
 

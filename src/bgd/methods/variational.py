@@ -264,9 +264,11 @@ def check_train_size(
     """
     if train_size is None:
         raise MethodError(f"{method} weighs its prior against the data: set train_size, the number of training samples")
-    sizes = (train_size,) if isinstance(train_size, int) else tuple(train_size)
-    if not sizes or any(n < 1 for n in sizes):
-        raise MethodError(f"train_size={train_size}: must be at least 1")
+    sizes = tuple(train_size) if isinstance(train_size, list | tuple) else (train_size,)
+    if not sizes:
+        raise MethodError(f"train_size={train_size}: must name at least one task")
+    for size in sizes:
+        check_whole(1, train_size=size)
     if one and len(sizes) > 1:
         raise MethodError(f"train_size={train_size}: {method} takes one number, that of all training samples")
     return sizes

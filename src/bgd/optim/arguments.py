@@ -57,7 +57,8 @@ def resolve_std(std_init: StdInit, params: list[Tensor]) -> list[Tensor]:
         if not p.is_floating_point():
             raise TypeError(f"BGD needs floating-point parameters, got {p.dtype}")
         try:
-            std = torch.as_tensor(value, device=p.device).to(posterior_dtype(p))
+            precise = posterior_dtype(p)  # a number is read in it, not in float32 and then widened
+            std = torch.as_tensor(value, device=p.device, dtype=precise)
             # In the layout of the weights (channels last, say): mixed layouts slow every operation on both.
             stds.append(torch.empty_like(p, dtype=std.dtype, requires_grad=False).copy_(std.detach().expand(p.shape)))
         except (RuntimeError, TypeError, ValueError) as error:

@@ -103,6 +103,7 @@ class BatchedStep:
         """The step, by the fastest path that can run the model."""
         optimizer = self.optimizer
         first, reason = self.path, ""
+        generators = _Generators(optimizer._params())
         for path in PATHS[PATHS.index(first) :]:
             if path != self.path:
                 self.path, self._evaluate = path, None
@@ -115,6 +116,7 @@ class BatchedStep:
                     self.path, self._evaluate = first, None
                     raise
                 reason = first_line(error)
+                generators.restore()  # a run that resumes on another path draws the same dropout
             else:
                 if path != first:
                     warnings.warn(
@@ -172,6 +174,19 @@ class BatchedStep:
 
 def _convolves_on_cpu(model: nn.Module) -> bool:
     return any(isinstance(m, _ConvNd) and m.weight.device.type == "cpu" for m in model.modules())
+
+
+class _Generators:
+    """torch's own generators as they are now, on a CPU and on the GPUs of the parameters."""
+
+    def __init__(self, params: list[Tensor]) -> None:
+        self.cpu = torch.get_rng_state()
+        self.gpus = {d: torch.cuda.get_rng_state(d) for d in {p.device for p in params} if d.type == "cuda"}
+
+    def restore(self) -> None:
+        torch.set_rng_state(self.cpu)
+        for device, state in self.gpus.items():
+            torch.cuda.set_rng_state(state, device)
 
 
 @contextmanager

@@ -75,7 +75,8 @@ class BGD(Optimizer):
             :meth:`step` needs the ``batch_size``. Both give the same update.
         antithetic: draw networks in pairs (+eps, -eps).
         noise: ``"torch"`` or ``"hash"``, see :mod:`bgd.optim.noise`.
-        seed: of the noise. Default: torch's global seed, which is read and never moved.
+        seed: of the noise. Default: torch's global seed, which is read and never moved. Two optimizers of one seed draw
+            the same noise: members of an ensemble, or optimizers of parts of one network, want seeds of their own.
         generator: a generator to draw the seed from, instead of ``seed``.
         implicit_iterations: at most how often to iterate the implicit equations that the paper derives; 1 is the
             paper's algorithm. All iterations of a step share their noise.
@@ -169,6 +170,7 @@ class BGD(Optimizer):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters, with their own ``lr``, ``std_init``, ``std_min`` or ``std_max`` where given."""
+        self._check_at_rest("add_param_group()")
         super().add_param_group(param_group)
         self._running_statistics = None  # new parameters may come with new modules
         group = self.param_groups[-1]
@@ -196,6 +198,18 @@ class BGD(Optimizer):
 
     def _active(self) -> list[Tensor]:
         return [p for p in self._params() if p.requires_grad]
+
+    def _uncertain(self) -> list[Tensor]:
+        """What a look at the posterior draws: frozen weights too, once they have been learned.
+
+        Those that were frozen from the start are as certain as whoever set them.
+        """
+        groups = {p: group for group in self.param_groups for p in group["params"]}
+        return [
+            p
+            for p, group in groups.items()
+            if p.requires_grad or bool((self.state[p]["std"] != self._std_init(p, group)).any())
+        ]
 
     @torch.no_grad()
     def _adopt_mean(self, params: list[Tensor]) -> None:
@@ -389,7 +403,8 @@ class BGD(Optimizer):
             pending.e_g_eps[i].addcmul_(g, pending.eps[i])
             pending.untouched.discard(p)
         if loss is not None:
-            pending.losses.append(torch.as_tensor(loss).detach())
+            value = torch.as_tensor(loss).detach()
+            pending.losses.append(value if value.is_floating_point() else value.float())
         pending.count += 1
         pending.eps = None
 
@@ -414,8 +429,8 @@ class BGD(Optimizer):
         if bool(torch.stack([s.sum().cpu().double() for s in sums]).mul(pending.scale).isfinite().all()):
             return True
         # A sum may overflow where its terms do not: look closer. What would overflow when scaled counts as infinite.
-        norms = torch._foreach_norm(sums, float("inf"))
-        largest = torch.stack([(n * pending.scale).cpu().double() for n in norms])
+        highest = [s.abs().amax() if s.numel() else s.sum() for s in sums]
+        largest = torch.stack([(value * pending.scale).cpu().double() for value in highest])
         if bool(largest.isfinite().all()):
             return True
         bad = [i % len(pending.params) for i, ok in enumerate(largest.isfinite().tolist()) if not ok]
@@ -448,7 +463,7 @@ class BGD(Optimizer):
         priors = [
             prior[p] if prior is not None else (s["mean"], s["std"]) for (p, _, _), s in zip(rows, states, strict=True)
         ]
-        lrs = [group["lr"] for _, group, _ in rows]
+        lrs = [lr.reshape(()) if isinstance(lr := group["lr"], Tensor) else lr for _, group, _ in rows]
         arguments = (
             [mean for mean, _ in priors],
             [std for _, std in priors],
@@ -459,7 +474,8 @@ class BGD(Optimizer):
         if compiled and prior is None:
             # Numbers as tensors, so that a scheduler's new value is no reason to compile anew; in full precision.
             numbers = [torch.as_tensor(lr, dtype=torch.float64) for lr in lrs]
-            move_in_place(*arguments, numbers, torch.tensor(pending.scale, dtype=torch.float64))
+            kinds = tuple((mean.shape, mean.dtype) for mean, _ in priors)
+            move_in_place(kinds)(*arguments, numbers, torch.tensor(pending.scale, dtype=torch.float64))
             return 0.0
         torch._foreach_mul_([*pending.e_g, *pending.e_g_eps], pending.scale)
         moved = move(*arguments, lrs)
@@ -487,8 +503,10 @@ class BGD(Optimizer):
     def _health(self, pending: Pending) -> Health:
         initial = {p: self._std_init(p, group) for group in self.param_groups for p in group["params"]}
         stds = [self.state[p]["std"] for p in pending.params]
-        # An embedding's gradient is 0 in all rows that the batch does not use: that says nothing.
-        gradients = [None if p in self._embeddings else g for p, g in zip(pending.params, pending.e_g, strict=True)]
+        # An embedding's gradient is 0 in all rows that the batch does not use, that of a part that was left out of
+        # the graph everywhere: that says nothing.
+        silent = self._embeddings | pending.untouched
+        gradients = [None if p in silent else g for p, g in zip(pending.params, pending.e_g, strict=True)]
         return examine(stds, [initial[p] for p in pending.params], gradients)
 
     @torch.no_grad()
@@ -534,6 +552,8 @@ class BGD(Optimizer):
     def sampled(self) -> Iterator[None]:
         """Inside, the weights are one draw from the posterior; the mean comes back on exit, also on an exception.
 
+        Weights that were learned and then frozen are drawn too; those that were frozen from the start are not.
+
         >>> model = torch.nn.Linear(3, 1)
         >>> optimizer = BGD(model.parameters(), std_init=0.1)
         >>> before = model.weight.clone()
@@ -546,7 +566,7 @@ class BGD(Optimizer):
         if self._inside_sampled:
             raise RuntimeError("sampled() inside sampled(): one draw at a time")
         self._check_no_samples("sampled()")
-        params = self._active()
+        params = self._uncertain()
         self._adopt_mean(params)
         eps = [e[0] for e in self._posterior_noise(params, 1)]
         self._inside_sampled = True
@@ -569,7 +589,7 @@ class BGD(Optimizer):
         """
         check_count("count", count)
         self._check_at_rest("sample_weights()")
-        params = self._active()
+        params = self._uncertain()
         self._adopt_mean(params)
         eps = self._posterior_noise(params, count)
         return {

@@ -72,12 +72,12 @@ class CompiledOrEager:
                 self._compiled = torch.compile(self.function)
             return self._compiled(*args)
         except Exception as error:
-            result = self.function(*args)  # an error of the arguments is raised here, and is no reason to give up
-            self.compile = False
-            name = getattr(self.function, "__name__", "a function")
-            warnings.warn(
-                f"torch.compile failed on {name.strip('_')}, which goes on uncompiled: {first_line(error)}",
-                RuntimeWarning,
-                stacklevel=users_level(),
-            )
-            return result
+            self.compile, reason = False, first_line(error)
+        name = getattr(self.function, "__name__", "a function")
+        # before the function has done anything: where warnings are errors, nothing is done twice
+        warnings.warn(
+            f"torch.compile failed on {name.strip('_')}, which goes on uncompiled: {reason}",
+            RuntimeWarning,
+            stacklevel=users_level(),
+        )
+        return self.function(*args)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from types import FunctionType
 
+import torch
 from torch import Tensor
 
 from bgd.optim import rules
@@ -23,7 +26,6 @@ def move(
 ) -> Iterator[Tensor]:
     """The rules on many tensors: mean, std, mean, std, ... Each can be used and freed before the next is made.
 
-    >>> import torch
     >>> mean, std, gradient = torch.zeros(1), torch.full((1,), 0.1), torch.ones(1)
     >>> new_mean, new_std = move([mean], [std], [gradient], [torch.zeros(1)], [(None, None)], [1.0])
     >>> round(float(new_mean), 6), round(float(new_std), 6)
@@ -49,5 +51,15 @@ def _move_all(
         old.copy_(value)
 
 
-move_in_place = CompiledOrEager(_move_all)
-"""The posterior after a step, written over the one before it."""
+@lru_cache(maxsize=64)
+def move_in_place(kinds: tuple[tuple[torch.Size, torch.dtype], ...]) -> CompiledOrEager:
+    """Writes the posterior after a step over the one before it, for weights of these shapes and types.
+
+    torch.compile keeps its graphs, of which it allows few, with the code object: each kind of network gets one of its
+    own, or the ninth would run uncompiled, with other bits.
+
+    >>> move_in_place(()) is move_in_place(())
+    True
+    """
+    del kinds
+    return CompiledOrEager(FunctionType(_move_all.__code__.replace(), globals(), _move_all.__name__))

@@ -3,12 +3,12 @@
 Because nothing but these numbers decides a draw, noise can be made again instead of stored, any rank of a
 distributed job can make any sample's, a resumed run continues bit for bit, and no generator but our own moves.
 
-Two kinds, each the same on every path (loop or batched, compiled or not):
+Two kinds, each the same on every path, loop or batched:
 
 - ``"torch"`` draws with ``torch.Tensor.normal_``, in chunks that are seeded one by one, so that all threads can share
   the work and the result does not depend on their number. No compiler needed.
 - ``"hash"`` turns a counter into normals by an integer hash and Box-Muller. Compiled it is the faster of the two, and
-  the one for :meth:`bgd.BGD.batched`; without a compiler it is the slower one.
+  the one for :meth:`bgd.BGD.batched`; without a compiler it is the slower one, and equal but for rounding.
 """
 
 from __future__ import annotations

@@ -40,6 +40,7 @@ from bgd.runs.types import (
 from bgd.scenarios import Batch, Joint
 
 TICK = 0.2  # seconds between looks at the clock's business: progress and checkpoints
+THEN = ", then "  # between the versions of a run's sessions
 PATIENCE = 50  # a checkpoint may cost one part in so many of the time
 
 
@@ -414,10 +415,10 @@ def _versions(before: Machine, here: Machine) -> dict[str, str]:
     versions = here.versions | {"threads": str(here.threads)}
     then = {"threads": str(before.threads)} | before.versions
     joined = {
-        key: then[key] if then.get(key, now).endswith(now) else f"{then[key]}, then {now}"
+        key: then[key] if then.get(key, now).split(THEN)[-1] == now else f"{then[key]}{THEN}{now}"
         for key, now in versions.items()
     }
-    return {key: value for key, value in joined.items() if key != "threads" or ", then " in value}
+    return {key: value for key, value in joined.items() if key != "threads" or THEN in value}
 
 
 def summarise(config: RunConfig, names: list[str], stages: tuple[int, ...], records: list[dict[str, Any]]) -> RunResult:
