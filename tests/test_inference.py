@@ -143,3 +143,9 @@ def test_bad_input_is_named(model: nn.Module) -> None:
         p.labels_by("mean")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="2 labels"):
         p.accuracy(torch.zeros(3))
+
+
+def test_one_output_has_no_probabilities():
+    model = torch.nn.Linear(3, 1)
+    with pytest.raises(ValueError, match="at least two classes"):
+        predict(model, BGD(model.parameters()), torch.randn(4, 3))

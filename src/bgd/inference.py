@@ -193,6 +193,8 @@ def _sampled_weights(model: nn.Module, optimizer: BGD, samples: int) -> list[dic
 def _softmax(logits: Tensor, outputs: Tensor | None) -> Tensor:
     if logits.dim() != 2:
         raise ValueError(f"predict needs a classifier that returns logits (N, C), got {tuple(logits.shape)}")
+    if logits.shape[1] < 2:
+        raise ValueError("predict needs the logits of at least two classes: one output has no probabilities to share")
     if outputs is not None:
         logits = logits.masked_fill(~outputs.to(logits.device), -torch.inf)
     return logits.softmax(-1, dtype=torch.promote_types(logits.dtype, torch.float32))

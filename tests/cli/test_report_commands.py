@@ -131,22 +131,22 @@ def test_runs_with_other_settings_are_never_averaged(folder):
 def test_compare_with_itself_and_with_a_change(folder, ran, tmp_path):
     same = json.loads(call("compare", ran, folder, "--json").stdout)
     assert [pair["difference"]["value"] for pair in same[0]["pairs"]] == [0, 0]
-    for seed in (2019, 2020):
-        path = one_run(folder, "SGD", seed) / "result.json"
-        result = json.loads(path.read_text())
-        result["average_accuracy"] = 0.9
-        path.write_text(json.dumps(result))
+    before = shutil.copytree(ran, tmp_path / "before")  # two seeds that are close, or nothing is beyond chance
+    for where, accuracies in ((before, (0.5, 0.502)), (folder, (0.9, 0.9))):
+        for seed, accuracy in zip((2019, 2020), accuracies, strict=True):
+            path = one_run(where, "SGD", seed) / "result.json"
+            path.write_text(json.dumps(json.loads(path.read_text()) | {"average_accuracy": accuracy}))
     shutil.rmtree(one_run(folder, "BGD", 2019))
     shutil.rmtree(one_run(folder, "BGD", 2020))
-    pairs = {pair["row"]: pair for pair in json.loads(call("compare", ran, folder, "--json").stdout)[0]["pairs"]}
+    pairs = {pair["row"]: pair for pair in json.loads(call("compare", before, folder, "--json").stdout)[0]["pairs"]}
     sgd = pairs["SGD"]
     assert sgd["said"] == "B is higher"
     assert sgd["difference"]["value"] == pytest.approx(90 - sgd["a"]["mean"])
     assert sgd["difference"]["standard_error"] == pytest.approx(sgd["a"]["spread"] / 2**0.5)
     assert pairs["BGD"]["said"] == "only in A"
-    table = call("compare", ran, folder).output
+    table = call("compare", before, folder).output
     assert "B is higher" in table
-    assert str(ran) in table
+    assert str(before) in table
     assert call("compare", ran, folder, "--markdown").output.startswith("| method |")
 
 
@@ -199,3 +199,13 @@ def test_tensorboard_files(ran, tmp_path):
     result = json.loads((one_run(ran, "BGD", 2019) / "result.json").read_text())
     assert found.Scalars("accuracy/all tasks")[-1].value == pytest.approx(result["average_accuracy"])
     assert len(found.Scalars("training loss")) == len(result["curve"])
+
+
+def test_one_damaged_result_is_named_and_hides_no_other(folder):
+    path = one_run(folder, "SGD", 2020) / "result.json"
+    path.write_bytes(b"")
+    said = call("report", folder).output
+    assert "BGD" in said
+    summary = json.loads(call("report", folder, "--json").stdout)
+    assert len(summary["runs"]) == 3
+    assert "result.json" in (folder / "report" / "index.html").read_text()

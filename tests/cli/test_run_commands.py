@@ -12,6 +12,7 @@ import pytest
 
 from bgd.cli import main
 from bgd.cli.resume import began
+from bgd.methods import code_of
 
 SMALL = ["--methods", "sgd,adam", "--column", "split, class", "--jobs", "1"]
 
@@ -371,3 +372,42 @@ def test_a_network_too_large_for_the_images_is_said_once_before_any_run(bgd, tmp
     assert error.count("too small") == 1
     assert "FAILED" not in out + error
     assert not list(tmp_path.rglob("failure.txt"))
+
+
+def test_runs_by_other_code_of_their_method_are_said_and_done_again_on_demand(bgd, tmp_path, monkeypatch):
+    small = ["run", "digits", "--preset", "smoke", *SMALL]
+    bgd(*small)
+    results = sorted(tmp_path.rglob("result.json"))
+    (changed,) = (path for path in results if "sgd" in str(path.parent.name))
+    before = changed.read_bytes()
+    changed.write_bytes(before.replace(b'"average_accuracy":0.', b'"average_accuracy":0.0'))
+    _, out, _ = bgd(*small)
+    assert "2 runs had been done before" in out
+    assert "other code" not in out
+    monkeypatch.setattr("bgd.cli.execute.code_of", lambda name: "edited" if name == "sgd" else code_of(name))
+    _, out, _ = bgd(*small)
+    assert "1 run of them by other code of sgd than today's: --again does them anew" in out
+    assert changed.read_bytes() != before
+    code, _, err = bgd(*small, "--again")
+    assert code == 0, err
+    assert "[2/2]" in err
+    assert changed.read_bytes() == before
+
+
+def test_a_run_by_other_code_is_not_taken_over(bgd, tmp_path, monkeypatch):
+    small = ["run", "digits", "--preset", "smoke", *SMALL, "--set", "stream.epochs=1"]
+    bgd("run", "digits", "--preset", "smoke", *SMALL)
+    _, out, _ = bgd(*small)
+    assert "2 runs taken over" in out
+    monkeypatch.setattr("bgd.experiments.reuse.code_of", lambda name: "edited" if name == "sgd" else code_of(name))
+    _, out, _ = bgd(*small[:-1], "net.widths=[32,32]")
+    assert "1 run taken over" in out
+
+
+def test_a_name_is_a_label_or_a_method_as_it_is_written(bgd):
+    rows = {}
+    for name in ("BGD", "bgd"):
+        _, out, _ = bgd("run", "split-mnist", "--preset", "smoke", "--column", "domain", "-m", name, "--json")
+        rows[name] = {run["row"] for run in json.loads(out)["runs"]}
+    assert rows["BGD"] == {"BGD"}
+    assert rows["bgd"] == {"BGD", "BGD, std capped", "BGD, std_init of its script", "BGD, torch's initialisation"}

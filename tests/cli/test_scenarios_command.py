@@ -74,3 +74,10 @@ def test_an_answer_as_json_and_questions_aside():
     assert verdict["scenario"] == "discrete task-agnostic"
     assert (verdict["reveals"], verdict["boundaries"], verdict["shared_head"]) == ("nothing", True, True)
     assert verdict["asked"] == ["boundaries", "task_in_training"]
+
+
+def test_whole_words_are_answers_too():
+    letters, words = (run(app, ["scenarios", "--ask"], input=text) for text in ("y\ny\nn\nn\n", "yes\nYes\nno\n no \n"))
+    assert words.exit_code == 0
+    assert "Please enter" not in words.output
+    assert words.output == letters.output

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
-from bgd.methods import METHODS, create, settings_of
+from bgd.methods import METHODS, Base, MethodError, create, settings_of
+from bgd.scenarios import scenario
+from bgd.scenarios.heads import Heads
 from bgd.scenarios.knowledge import Knowledge
 
 
@@ -106,3 +109,16 @@ def test_settings_are_listed_with_their_defaults():
 
 def test_only_offline_asks_for_all_tasks_at_once():
     assert [n for n, m in METHODS.items() if m.joint] == ["offline"]
+
+
+def test_what_is_to_be_saved_must_be_there(monkeypatch):
+    class Forgetful(Base):
+        saved = ("avrage",)
+
+        def __init__(self, net, outputs, *, lr=0.01):
+            super().__init__(net, outputs, torch.optim.SGD(net.parameters(), lr=lr))
+            self.average = torch.zeros(1)
+
+    monkeypatch.setitem(METHODS, "forgetful", Forgetful)
+    with pytest.raises(MethodError, match="'forgetful' lists 'avrage' in saved"):
+        create("forgetful", torch.nn.Linear(4, 2), Heads(2, ((0, 1),)), scenario("domain"))

@@ -226,7 +226,8 @@ def test_mean_reduction(problem: Problem) -> None:
         torch.manual_seed(1)
         p = Problem()
         optimizer = BGD(p.model.parameters(), reduction=reduction, seed=1, **PAPER)
-        optimizer.batched(p.model, fn, compile=False)(p.x, p.y, batch_size=len(p.x))
+        size = len(p.x) if reduction == "mean" else None
+        optimizer.batched(p.model, fn, compile=False)(p.x, p.y, batch_size=size)
         results.append(posterior(optimizer))
     torch.testing.assert_close(*results, rtol=1e-12, atol=1e-12)
     with pytest.raises(ValueError, match="batch_size"):
@@ -319,3 +320,22 @@ def test_each_kind_of_network_has_a_compiled_update_of_its_own() -> None:
     movers = [moving.move_in_place(kind) for kind in kinds]
     assert len({id(mover.function.__code__) for mover in movers}) == 20
     assert moving.move_in_place(kinds[3]) is movers[3]
+
+
+@pytest.mark.parametrize("compile", [False, pytest.param(True, marks=needs_compiler)])
+def test_an_objective_that_calls_the_model_instead_of_net_is_refused(problem: Problem, compile: bool) -> None:
+    optimizer = BGD(problem.model.parameters())
+    before = posterior(optimizer)
+    step = optimizer.batched(problem.model, lambda _, x, y: objective(problem.model, x, y), compile=compile)
+    with pytest.raises(ValueError, match="never calls net"):
+        step(problem.x, problem.y)
+    assert all(torch.equal(a, b) for a, b in zip(before, posterior(optimizer), strict=True))
+
+
+def test_a_gradient_of_zero_has_other_reasons_too(problem: Problem) -> None:
+    optimizer = BGD(problem.model.parameters())
+    step = optimizer.batched(problem.model, lambda net, x, y: 0 * objective(net, x, y), compile=False)
+    state = torch.get_rng_state()
+    step(problem.x, problem.y)
+    assert optimizer.steps == 1
+    assert torch.equal(torch.get_rng_state(), state)

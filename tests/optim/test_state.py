@@ -381,3 +381,27 @@ def test_a_cap_from_an_early_checkpoint_still_holds() -> None:
     state["std_max"] = state.pop("std_init")
     optimizer.load_state_dict(saved)
     assert torch.equal(optimizer.state[model.weight]["std_init"], torch.tensor([[0.1, 0.2, 0.3]]))
+
+
+def test_the_settings_come_back_with_the_posterior(problem: Problem) -> None:
+    """Else a run with ten samples and no cap would go on with two and no cap, which collapses."""
+    saved = BGD(
+        problem.model.parameters(), reduction="mean", antithetic=True, nonfinite="skip", implicit_iterations=3, **PAPER
+    )
+    resumed = BGD(problem.model.parameters())
+    resumed.load_state_dict(saved.state_dict())
+    for name in ("mc_samples", "reduction", "antithetic", "nonfinite", "implicit_iterations"):
+        assert getattr(resumed, name) == getattr(saved, name), name
+    early = saved.state_dict()
+    for name in ("mc_samples", "reduction"):
+        del early["bgd"][name]
+    fresh = BGD(problem.model.parameters(), mc_samples=6)
+    fresh.load_state_dict(early)
+    assert (fresh.mc_samples, fresh.reduction) == (6, "sum")
+
+
+@pytest.mark.parametrize("key", ["std", "mc_samples", "weight_decay"])
+def test_a_key_of_a_group_that_would_do_nothing_is_refused(problem: Problem, key: str) -> None:
+    with pytest.raises(ValueError, match=f"knows nothing of '{key}'"):
+        BGD([{"params": problem.model.parameters(), key: 0.5}])
+    BGD([{"params": problem.model.parameters(), "name": "all", "initial_lr": 1.0}])

@@ -25,9 +25,16 @@ def test_sum_and_mean_give_the_same_update() -> None:
         problem = Problem()
         optimizer = BGD(problem.model.parameters(), std_init=0.1, reduction=reduction, seed=3, **PAPER)
         for _ in range(5):
-            optimizer.step(problem.closure(optimizer, reduction), batch_size=20)
+            optimizer.step(problem.closure(optimizer, reduction), batch_size=20 if reduction == "mean" else None)
         results.append(posterior(optimizer))
     close(*results)
+
+
+def test_a_batch_size_beside_a_summed_loss_is_a_mean_that_was_forgotten(problem: Problem) -> None:
+    optimizer = BGD(problem.model.parameters())
+    with pytest.raises(ValueError, match=r'batch_size goes with .*reduction="mean"'):
+        optimizer.step(problem.closure(optimizer, "mean"), batch_size=20)
+    assert optimizer.steps == 0
 
 
 def test_a_batch_cut_in_two_gives_the_same_update() -> None:

@@ -117,7 +117,8 @@ def test_a_damaged_checkpoint_is_passed_over(uninterrupted, tmp_path):
     content[len(content) // 2] ^= 1
     newest.write_bytes(content)
     begun = []
-    run(RUNS[name], tmp_path, ALWAYS, report=lambda place: begun.append(place.done))
+    with pytest.warns(RuntimeWarning, match=f"{newest.name} is damaged: this run goes on from iteration 4"):
+        run(RUNS[name], tmp_path, ALWAYS, report=lambda place: begun.append(place.done))
     assert begun[0] == 4  # the last good one
     assert compared(tmp_path) == compared(uninterrupted(name))
 
@@ -147,7 +148,8 @@ def test_metrics_that_were_tampered_with_start_the_run_anew(uninterrupted, tmp_p
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"loss"', b'"lass"', 1))
     begun = []
-    run(RUNS[name], tmp_path, ALWAYS, report=lambda place: begun.append(place.done))
+    with pytest.warns(RuntimeWarning, match="is damaged: this run begins anew"):
+        run(RUNS[name], tmp_path, ALWAYS, report=lambda place: begun.append(place.done))
     assert begun[0] == 0
     assert compared(tmp_path) == compared(uninterrupted(name))
 

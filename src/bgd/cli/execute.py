@@ -17,12 +17,13 @@ from rich.console import Console
 from bgd.cli.progress import display
 from bgd.cli.report import show
 from bgd.experiments.comparison import collect, read_declaration
+from bgd.methods import code_of
 from bgd.report.load import comparison
 from bgd.report.tables import overview
 from bgd.report.words import count
 from bgd.runs.build import build_net, build_stream
 from bgd.runs.executors import Executor, Job, Outcome, Processes, here
-from bgd.runs.folder import finished
+from bgd.runs.folder import finished, read_machine
 from bgd.runs.interrupt import Interrupted
 from bgd.runs.ray_executor import OnRay
 from bgd.runs.run import Options, check_unchanged
@@ -151,7 +152,8 @@ def execute(
     if how.as_json:
         print(json.dumps(_record(jobs, outcomes, comparisons, taken or {}), indent=2))
     elif not how.quiet:
-        _tables(comparisons, len(jobs) - len(todo) - len(taken or {}), taken or {})
+        before = [job for job in jobs if job not in todo and job.folder not in (taken or {})]
+        _tables(comparisons, before, taken or {})
     go_on = " ".join(str(path) for path in comparisons)
     if left:
         raise Interrupted(f"interrupted; all is saved. {count(left, 'run')} left; go on with: bgd resume {go_on}")
@@ -159,10 +161,13 @@ def execute(
         raise RunError(_failures(failed, len(jobs), go_on))
 
 
-def _tables(comparisons: Sequence[Path], skipped: int, taken: Mapping[Path, Path]) -> None:
+def _tables(comparisons: Sequence[Path], before: Sequence[Job], taken: Mapping[Path, Path]) -> None:
     console = Console()
-    if skipped:
-        console.print(f"{count(skipped, 'run')} had been done before", style="dim", highlight=False)
+    if before:
+        console.print(f"{count(len(before), 'run')} had been done before", style="dim", highlight=False)
+    if changed := Counter(job.config.method for job in before if _by_other_code(job)):
+        said = f"{count(changed.total(), 'run')} of them by other code of {', '.join(changed)} than today's: "
+        console.print(f"{said}--again does them anew", style="yellow", highlight=False, soft_wrap=True)
     for donor, number in Counter(run.parent for run in taken.values()).items():
         said = f"{count(number, 'run')} taken over from {donor}, the same work (--no-reuse does it again)"
         console.print(said, style="dim", highlight=False, markup=False, soft_wrap=True)
@@ -173,6 +178,12 @@ def _tables(comparisons: Sequence[Path], skipped: int, taken: Mapping[Path, Path
         console.print(
             f"in {folder}\nfor tables, figures and a page: bgd report {folder}", highlight=False, soft_wrap=True
         )
+
+
+def _by_other_code(job: Job) -> bool:
+    """Whether the file of a run's method has changed since; not known of early runs."""
+    machine = read_machine(job.folder)
+    return machine is not None and machine.versions.get("code", now := code_of(job.config.method)) != now
 
 
 def _failures(failed: Sequence[Outcome], total: int, go_on: str) -> str:

@@ -19,6 +19,7 @@ from bgd.experiments.reuse import find_done, take_over
 from bgd.methods import METHODS
 from bgd.runs.environment import results_folder
 from bgd.runs.executors import Job
+from bgd.runs.folder import RunFolder
 
 SCALES = ("smoke", "quick", "short", "bfloat16", "paper")
 """The presets of the built-in experiments; not every one has a short one, and one has one in bfloat16."""
@@ -139,13 +140,17 @@ def run(
     reuse: Annotated[
         bool, typer.Option(help="Take over runs that another comparison in the same place has done, label aside.")
     ] = True,
+    again: Annotated[
+        bool, typer.Option("--again", help="Do these runs anew, also those that are done: what they gave is removed.")
+    ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Run an experiment: every method, setting and seed that is not done yet.
 
     Interrupted (Ctrl-C), killed or failed, it goes on with the same command, or with bgd resume, from the last
-    checkpoint of each run, and ends with the same results bit for bit.
+    checkpoint of each run, and ends with the same results bit for bit. After a change to a method's own file,
+    --again does its runs anew.
 
     Exit codes: 0 all done, 1 some run failed, 2 wrong usage, 130 interrupted.
     """
@@ -169,9 +174,13 @@ def run(
     how = How(jobs, threads, executor, keep, quiet, as_json, ray_address)
     planned = {run_folder(folder, config): config for config in configs}
     # a run taken over has no network to keep
-    done = find_done(planned, declared, place, threads) if reuse and not keep else {}
+    done = find_done(planned, declared, place, threads) if reuse and not keep and not again else {}
     todo = [Job(config, path, how.options()) for path, config in planned.items()]
     ready([job for job in todo if job.folder not in done])  # before a wrong declaration stands in place of a right one
+    if again:
+        for path, config in planned.items():
+            with RunFolder(path).opened(config) as old:
+                old.clear()
     declare(folder, Declaration(experiment=declared, preset=scale, changes=tuple(changes), command=command), configs)
     take_over(planned, done)
     execute(todo, how, [folder], {path: donor.place for path, donor in done.items()})

@@ -107,9 +107,17 @@ def _interview(console: Console, answers: dict[str, bool | None]) -> dict[str, b
     while isinstance(node, Question):
         answer = answers[node.key]
         if answer is None:
-            answer = answers[node.key] = Confirm.ask(QUESTIONS[node.key], console=console)
+            answer = answers[node.key] = _YesOrNo.ask(QUESTIONS[node.key], console=console)
         node = node.yes if answer else node.no
     return answers
+
+
+class _YesOrNo(Confirm):
+    """Takes the words that it asks for, and their first letters, in any case."""
+
+    def process_response(self, value: str) -> bool:
+        word = value.strip().lower()
+        return super().process_response({"yes": "y", "no": "n"}.get(word, word))
 
 
 def _draw(node: Question) -> Tree:

@@ -55,6 +55,7 @@ class Collected:
         failed: of these, the folders with a traceback.
         outdated: folders of runs that are not (or no longer) what the declaration says, or that another run of the same
             row, column and seed has followed (on another device); left out of the results.
+        damaged: folders of finished runs whose result cannot be read, with the reason.
         lost: runs that had failed when the comparison was packed, and have not been done since.
         remarks: what people make of the results, in Markdown.
     """
@@ -65,6 +66,7 @@ class Collected:
     unfinished: list[Path] = field(default_factory=list)
     failed: list[Path] = field(default_factory=list)
     outdated: list[Path] = field(default_factory=list)
+    damaged: dict[Path, str] = field(default_factory=dict)
     lost: list[Lost] = field(default_factory=list)
     remarks: str = ""
 
@@ -115,7 +117,10 @@ def collect(folder: str | Path) -> Collected:
         if not declared(declaration, config):
             comparison.outdated.append(path)
         elif finished(path):
-            done.append((path, read_result(path)))
+            try:
+                done.append((path, read_result(path)))
+            except RunError as error:  # one damaged file is no reason to show nothing of the others
+                comparison.damaged[path] = str(error)
         else:
             waiting[path] = config.digest
     there = {result.config.digest for _, result in done}

@@ -76,7 +76,7 @@ def plan(
         RunError: for a run that could not be done, such as a setting that its method does not know.
 
     >>> from bgd.experiments import find
-    >>> [config.title for config in plan(find("labels-trick"), "smoke", methods=["bgd"])]
+    >>> [config.title for config in plan(find("labels-trick"), "smoke", methods=["BGD"])]
     ['BGD, class learning, seed 2019', 'BGD, + labels trick, seed 2019']
     >>> sorted({config.row for config in plan(find("mc-samples"), "smoke", methods="SGD, K = 2, capped".split(", "))})
     ['K = 2, capped', 'SGD']
@@ -103,7 +103,7 @@ def places(
     """Row, column and seed of each run that ``plan`` gives for these arguments, without looking into the runs.
 
     >>> from bgd.experiments import find
-    >>> places(find("labels-trick"), "smoke", methods=["bgd"])
+    >>> places(find("labels-trick"), "smoke", methods=["BGD"])  # the row of this label; "bgd" is all rows of the method
     [('BGD', 'class learning', 2019), ('BGD', '+ labels trick', 2019)]
     """
     _, scale = preset_of(experiment, preset)
@@ -330,7 +330,7 @@ def slug(label: str) -> str:
 
 
 def _rows(experiment: Experiment, wanted: Sequence[str]) -> list[str]:
-    """Labels, from labels or names of methods, in any case.
+    """Labels, from labels or names of methods, in any case; where one is both, as it is written.
 
     A label may hold commas, at which a command line is cut: neighbours that make a label together are put together.
     """
@@ -350,9 +350,11 @@ def _rows(experiment: Experiment, wanted: Sequence[str]) -> list[str]:
 
 def _matching(experiment: Experiment, name: str) -> list[str]:
     low = name.lower()
-    return [label for label in experiment.methods if label.lower() == low] or [
-        label for label, row in experiment.methods.items() if row.method == low
-    ]
+    return (
+        [label for label in experiment.methods if label == name]
+        or [label for label, row in experiment.methods.items() if row.method == name]
+        or [label for label, row in experiment.methods.items() if low in (label.lower(), row.method)]
+    )
 
 
 def _choose(what: str, wanted: Sequence[str], known: Mapping[str, Any]) -> list[str]:

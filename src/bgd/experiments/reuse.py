@@ -17,7 +17,7 @@ from bgd.errors import BGDError
 from bgd.experiments.comparison import PACKED, read_packed, run_folders
 from bgd.experiments.pack import shows_curves
 from bgd.experiments.types import Experiment
-from bgd.methods import settings_of
+from bgd.methods import code_of, settings_of
 from bgd.runs.build import own_data
 from bgd.runs.environment import describe
 from bgd.runs.folder import RunFolder, finished, read_config, read_machine, read_result
@@ -53,7 +53,8 @@ def find_done(
     """Planned runs of an experiment, by their folders, whose work is done in a run below ``others``.
 
     Only results of runs with as many threads, the same versions of this package and of torch, and the same arrays
-    where these are the user's own count, since their bits differ otherwise. A setting that a run left to its default is
+    where these are the user's own count, since their bits differ otherwise, and whose method's file is as it was then,
+    where that is known. A setting that a run left to its default is
     what it was on the day of the run. What cannot be read is passed over, as is a packed run whose training losses were
     left out where they are to be shown.
     """
@@ -61,7 +62,7 @@ def find_done(
     found: dict[Path, Donor] = {}
     for place, done, result in _done_below(others, wanted) if wanted else ():
         path = wanted[done]
-        here = describe(threads, own_data(planned[path].setup.data))
+        here = describe(threads, own_data(planned[path].setup.data), code_of(planned[path].method))
         if path in found or result.machine is None or not _alike(result.machine, here):
             continue
         if result.curve or not shows_curves(experiment):
@@ -99,4 +100,5 @@ def _alike(one: Machine, other: Machine) -> bool:
     # "threads" is among the versions of a run that was resumed with other threads, and whose bits are like no other's
     kinds = ("bgd", "torch", "data", "threads")
     versions = [[machine.versions.get(what) for what in kinds] for machine in (one, other)]
-    return one.threads == other.threads and versions[0] == versions[1]
+    codes = {machine.versions["code"] for machine in (one, other) if "code" in machine.versions}
+    return one.threads == other.threads and versions[0] == versions[1] and len(codes) < 2

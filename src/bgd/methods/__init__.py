@@ -13,7 +13,9 @@ True
 from __future__ import annotations
 
 import difflib
+import hashlib
 import inspect
+from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -104,7 +106,9 @@ NOTHING. Alternatives: online-ewc with consolidate_every=1; mas with consolidate
     _check_settings(name, settings)
     over = _loss_over(scenario, labels_trick, loss_over)
     outputs = Outputs(heads, over, likelihood)
-    learner: Learner = method(net, outputs, **settings)
+    learner = method(net, outputs, **settings)
+    if forgotten := [attribute for attribute in learner.saved if not hasattr(learner, attribute)]:
+        raise MethodError(f"{name!r} lists {forgotten[0]!r} in saved, and has no such attribute once it is made")
     if learner.needs > scenario.reveals:
         raise MethodError(
             f"{name!r} needs {learner.needs.name}, but the scenario {scenario.name!r} reveals "
@@ -135,11 +139,25 @@ def settings_of(name: str) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
+def code_of(name: str) -> str:
+    """A short name for the source of a method's file as it is now; empty where there is none to read.
+
+    >>> len(code_of("sgd")), code_of("sgd") == code_of("adam")
+    (12, False)
+    """
+    try:
+        file = inspect.getsourcefile(find(name))
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12] if file else ""
+    except (OSError, TypeError):  # typed in by hand
+        return ""
+
+
 def _check_settings(name: str, settings: dict[str, Any]) -> None:
     known = list(settings_of(name))
     for setting in settings:
         if setting not in known:
-            raise MethodError(f"{name!r} has no setting {setting!r}: {_meant(setting, known)}")
+            hint = _meant(setting, known) if known else "settings are the arguments of __init__ after a *"
+            raise MethodError(f"{name!r} has no setting {setting!r}: {hint}")
 
 
 def _loss_over(scenario: Scenario, labels_trick: bool, loss_over: Over | None) -> Over:

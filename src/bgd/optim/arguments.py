@@ -10,6 +10,12 @@ from torch import Tensor
 
 from bgd.optim import rules
 
+GROUP = ("lr", "std_init", "std_min", "std_max")
+"""What a parameter group may have of its own."""
+
+PASSED_ON = ("params", "param_names", "name", "initial_lr", "max_lr", "min_lr", "swa_lr", "differentiable")
+"""What else it may hold: torch's, its schedulers', and a name for people."""
+
 StdInit = float | Tensor | Sequence[Tensor] | Callable[[Tensor], "float | Tensor"]
 
 
@@ -79,7 +85,9 @@ def check_std(group: dict[str, Any], std: Tensor) -> None:
 
 
 def check_group(group: dict[str, Any]) -> None:
-    """Refuse a group's ``lr``, ``std_min`` or ``std_max`` that cannot be meant."""
+    """Refuse a group's ``lr``, ``std_min`` or ``std_max`` that cannot be meant, and keys without effect."""
+    if idle := [key for key in group if key not in (*GROUP, *PASSED_ON)]:
+        raise ValueError(f"a group of BGD has {', '.join(GROUP)}, and knows nothing of {', '.join(map(repr, idle))}")
     lr = group["lr"]
     if not bool(torch.as_tensor(lr) >= 0) or not bool(torch.as_tensor(lr).isfinite()):
         raise ValueError(f"lr (the paper's eta) must be a finite number from 0, got {lr}")

@@ -92,6 +92,7 @@ class BatchedStep:
         self._params: list[Tensor] = []
         self._evaluate: Callable[..., Tensor] | None = None
         self._compiled: Callable[..., Tensor] | None = None
+        self._learns = False
 
     def __call__(self, *batch: Any, batch_size: int | None = None) -> Tensor:
         """Take one step on a batch; returns the mean loss of the sampled networks."""
@@ -109,7 +110,7 @@ class BatchedStep:
                 self.path, self._evaluate = path, None
             try:
                 loss = optimizer._run_step(lambda: self._sample_all(batch), batch_size, compiled=path == "compiled")
-            except (FloatingPointError, _NotInModel, CollapseWarning):
+            except (FloatingPointError, _NoPathHelps, CollapseWarning):
                 raise
             except Exception as error:
                 if path == PATHS[-1]:  # not the path is at fault, but the batch or the objective
@@ -158,6 +159,28 @@ class BatchedStep:
                 losses = evaluate(means, stds, eps, pending.e_g, pending.e_g_eps, *batch)
                 pending.losses.extend(losses.detach().unbind())
                 pending.count += len(part)
+        if not self._learns:
+            self._learns = any(bool(g.any()) for g in pending.e_g) or self._calls_net(batch)
+
+    @torch.no_grad()
+    def _calls_net(self, batch: tuple[Any, ...]) -> bool:
+        """Whether the objective uses the network it is given: a gradient of exactly 0 may have better reasons."""
+        called = []
+
+        def net(*args: Any, **kwargs: Any) -> Any:
+            called.append(True)
+            buffers = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
+            return functional_call(self.model, buffers, args, kwargs)
+
+        generators = _Generators(self._params)
+        self.objective(net, *batch)
+        generators.restore()
+        if not called:
+            raise _NoPathHelps(
+                "the objective never calls net, its first argument: call it in place of the model, whose own weights "
+                "stay at the mean here"
+            )
+        return True
 
     def _bind(self, params: list[Tensor]) -> None:
         """Find the parameters' names in the model, and build the function of them that is mapped over the samples."""
@@ -166,7 +189,7 @@ class BatchedStep:
         names: dict[Tensor, str] = {p: name for name, p in self.model.named_parameters()}
         missing = [self.optimizer._name(p) for p in params if p not in names]
         if missing:
-            raise _NotInModel(f"the optimizer has {', '.join(missing[:3])}, which the model does not")
+            raise _NoPathHelps(f"the optimizer has {', '.join(missing[:3])}, which the model does not")
         self._params, self._names = params, tuple(names[p] for p in params)
         self._evaluate = _make_evaluate(self.model, self.objective, self._names, tuple(p.dtype for p in params))
         self._compiled = torch.compile(self._evaluate) if self.path == "compiled" else None
@@ -204,8 +227,8 @@ def _buffers_kept(model: nn.Module) -> Iterator[None]:
         raise RuntimeError(f"it assigns its buffer {assigned[0]!r} in forward")
 
 
-class _NotInModel(ValueError):
-    """No path can help: the optimizer's parameters are not the model's."""
+class _NoPathHelps(ValueError):
+    """The objective or the optimizer does not go with the model."""
 
 
 def _make_evaluate(

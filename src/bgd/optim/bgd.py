@@ -635,7 +635,10 @@ class BGD(Optimizer):
 
     @torch.no_grad()
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore what :meth:`state_dict` saved, on the parameters' devices, and set the weights to the mean."""
+        """Restore what :meth:`state_dict` saved, on the parameters' devices, and set the weights to the mean.
+
+        As for every torch optimizer the settings come back too, ``mc_samples`` and all: change them afterwards.
+        """
         self._check_at_rest("load_state_dict()")
         if "bgd" not in state_dict:
             raise ValueError(f"not a state dict of BGD: it has the keys {sorted(state_dict)}, and 'bgd' is missing")
@@ -644,8 +647,8 @@ class BGD(Optimizer):
         for p, state in zip(params, saved, strict=False):
             if state["mean"].shape != p.shape:
                 raise ValueError(
-                    f"the state dict has a posterior of shape {tuple(state['mean'].shape)} for "
-                    f"{self._name(p)} of shape {tuple(p.shape)}: is it of another model?"
+                    f"the state dict has a posterior of shape {tuple(state['mean'].shape)} for {self._name(p)}: "
+                    "is it of another model?"
                 )
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "bgd"})
         for p, state in zip(params, saved, strict=True):
@@ -659,25 +662,21 @@ class BGD(Optimizer):
 
     def _position(self) -> dict[str, Any]:
         return {
-            "seed": self.seed,
-            "steps": self.steps,
-            "draws": self.draws,
-            "skipped_steps": self.skipped_steps,
-            "noise": self.noise,
+            **{name: getattr(self, name) for name in _OWN_SETTINGS},
             "shapes": self._shapes.state_dict(),
             "watch": self._watch.state_dict(),
         }
 
     def _place(self, position: dict[str, Any]) -> None:
         check_choice("noise", position["noise"], noises.KINDS)
-        for key in ("seed", "steps", "draws", "skipped_steps", "noise"):
-            setattr(self, key, position[key])
+        for name in _OWN_SETTINGS:
+            setattr(self, name, position.get(name, getattr(self, name)))  # early checkpoints have some of them only
         self._shapes.load_state_dict(position.get("shapes", {}))  # early checkpoints have none
         self._watch.load_state_dict(position.get("watch", {}))
 
     def __getstate__(self) -> dict[str, Any]:
         self._check_at_rest("copying or pickling")
-        own = {k: v for k, v in self.__dict__.items() if k in _OWN_SETTINGS}
+        own = {k: v for k, v in self.__dict__.items() if k in (*_OWN_SETTINGS, "_shapes")}
         base = super().__getstate__()
         if not isinstance(base["defaults"]["std_init"], int | float):
             # A function may not be picklable, and tensors were for the groups of then: a new group brings its own.
@@ -702,6 +701,10 @@ class BGD(Optimizer):
     def _check_batch_size(self, batch_size: int | None) -> None:
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        if batch_size is not None and self.reduction == "sum":
+            raise ValueError(
+                'batch_size goes with BGD(..., reduction="mean"): a loss that is summed over the batch needs none'
+            )
         if self.reduction == "mean" and batch_size is None:
             raise ValueError(
                 'reduction="mean" needs step(..., batch_size=len(x)): the update is defined for the summed loss'
@@ -712,7 +715,7 @@ class BGD(Optimizer):
             for i, member in enumerate(group["params"]):
                 if member is p:
                     names = group.get("param_names")
-                    return f"{names[i]!r}" if names else f"a parameter of shape {tuple(p.shape)}"
+                    return f"{names[i]!r} {tuple(p.shape)}" if names else f"a parameter of shape {tuple(p.shape)}"
         return "a parameter"
 
 
@@ -731,7 +734,6 @@ _OWN_SETTINGS = (
     "steps",
     "draws",
     "skipped_steps",
-    "_shapes",
 )
 
 

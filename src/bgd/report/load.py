@@ -68,7 +68,8 @@ def comparison(content: Collected) -> Comparison:
         content.results,
         declaration.experiment,
         [_unfinished(path) for path in content.unfinished]
-        + [Unfinished(one.config, "failed", one.why) for one in content.lost],
+        + [Unfinished(one.config, "failed", one.why) for one in content.lost]
+        + [Unfinished(read_config(path), "failed", why) for path, why in content.damaged.items()],
         preset=declaration.preset,
         changes=declaration.changes,
     )

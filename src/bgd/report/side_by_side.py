@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bgd.report import words
 from bgd.report.comparison import Comparison
 from bgd.report.load import ReportError
-from bgd.report.statistics import Difference, Summary, difference
+from bgd.report.statistics import Difference, Summary, beyond_chance, difference
 from bgd.report.tables import Cell, Table
 
 
@@ -35,13 +35,13 @@ class Pair:
 
     @property
     def said(self) -> str:
-        """Whether it is more than chance: beyond two standard errors."""
+        """Whether it is more than chance, see :func:`beyond_chance`."""
         gap = self.difference
-        if gap is None:
+        if gap is None or self.a is None or self.b is None:
             return "only in A" if self.a else "only in B" if self.b else "no result"
         if gap.standard_error is None:
             return "one seed each: cannot say" if gap.value else "the same"
-        if abs(gap.value) <= 2 * gap.standard_error:
+        if not beyond_chance(self.b, self.a):
             return "no difference beyond chance"
         return "B is higher" if gap.value > 0 else "B is lower"
 

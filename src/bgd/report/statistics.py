@@ -84,6 +84,29 @@ def difference(a: Summary, b: Summary) -> Difference:
     return Difference(a.mean - b.mean, math.sqrt(s_a**2 / a.n + s_b**2 / b.n))
 
 
+def beyond_chance(a: Summary, b: Summary) -> bool:
+    r"""Whether two means differ at the level of 5 %, by Welch's test: few seeds need a large difference.
+
+    .. math:: |\bar x_a - \bar x_b| > t_{0.975, \nu} \sqrt{s_a^2 / n_a + s_b^2 / n_b}
+
+    with the degrees of freedom :math:`\nu` of Welch and Satterthwaite. A spread that is unknown is that of the other.
+
+    >>> beyond_chance(Summary(92.4, 1.3, 2), Summary(85.2, 3.6, 2)), beyond_chance(Summary(90, 1, 4), Summary(94, 1, 4))
+    (False, True)
+    """
+    from scipy.special import stdtrit  # Student's quantiles
+
+    gap = difference(a, b)
+    if not gap.standard_error:
+        return gap.standard_error is not None and gap.value != 0
+    shares = [
+        ((one.spread if one.spread is not None else other.spread or 0.0) ** 2 / one.n, max(one.n, 2) - 1)
+        for one, other in ((a, b), (b, a))
+    ]
+    degrees = sum(share for share, _ in shares) ** 2 / sum(share**2 / own for share, own in shares)
+    return abs(gap.value) > float(stdtrit(degrees, 0.975)) * gap.standard_error
+
+
 def verdict(ours: Summary | None, paper: Summary | None) -> Verdict:
     r"""Whether ours agrees with the paper's: within its spread, or within two standard errors of the difference.
 

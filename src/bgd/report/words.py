@@ -33,7 +33,7 @@ def change(difference: Difference) -> str:
     ('-2.00 (SE 1.41)', '+0.50')
     """
     error = "" if difference.standard_error is None else f" (SE {difference.standard_error:.2f})"
-    return f"{difference.value:+.2f}{error}"
+    return f"{round(difference.value, 2) + 0.0:+.2f}{error}"  # + 0.0: no -0.00
 
 
 def duration(seconds: float) -> str:

@@ -54,8 +54,10 @@ def commit() -> str | None:
         return None
 
 
-def describe(threads: int, data: str = "") -> Machine:
-    """This machine, before the run has taken any time; ``data`` stands for the user's own arrays, if there are any.
+def describe(threads: int, data: str = "", code: str = "") -> Machine:
+    """This machine, before the run has taken any time.
+
+    ``data`` stands for the user's own arrays, if there are any, and ``code`` for the method's source.
 
     >>> describe(threads=1).versions["torch"] == torch.__version__
     True
@@ -68,7 +70,8 @@ def describe(threads: int, data: str = "") -> Machine:
             "torch": torch.__version__,
             "numpy": np.__version__,
         }
-        | ({"data": data} if data else {}),
+        | ({"data": data} if data else {})
+        | ({"code": code} if code else {}),
         platform=f"{platform.platform(terse=True)}, {platform.machine()}, {os.cpu_count()} cores",
         commit=commit(),
         command=shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),

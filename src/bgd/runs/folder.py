@@ -147,6 +147,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.metrics = Metrics(path / "metrics.jsonl")
+        self.damaged: list[str] = []
 
     @contextmanager
     def opened(self, config: RunConfig) -> Iterator[RunFolder]:
@@ -187,7 +188,7 @@ class RunFolder:
     def load(self) -> dict[str, Any] | None:
         """The last good checkpoint, or None: its hash is right, and the metrics it builds on are there.
 
-        Those that are not good are removed: they would stand in the way of new ones.
+        Those that are not good are removed, since they would stand in the way of new ones, and named in ``damaged``.
         """
         for path in self.checkpoints():
             content = path.read_bytes()
@@ -197,7 +198,15 @@ class RunFolder:
                 if self.metrics.holds(state["metrics"]):
                     return state
             path.unlink()
+            self.damaged.append(path.name)
         return None
+
+    def clear(self) -> None:
+        """Forget all that was done here."""
+        for name in ("result.json", "environment.json", "failure.txt", "metrics.jsonl"):
+            (self.path / name).unlink(missing_ok=True)
+        for checkpoint in self.checkpoints():
+            checkpoint.unlink()
 
     def finish(self, result: RunResult, machine: Machine, keep: bool = False) -> None:
         """Write the result; from now on the run is done, and its checkpoints are not needed."""

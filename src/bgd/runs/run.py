@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from bgd.data import DataError
-from bgd.methods import settings_of
+from bgd.methods import code_of, settings_of
 from bgd.optim import CollapseWarning
 from bgd.runs import metrics
 from bgd.runs.build import build_learner, build_stream, check, names_of, note_on, own_data
@@ -380,6 +380,9 @@ class _Session:
     def resume(self) -> None:
         """Go back to the last good checkpoint, or to the start."""
         state = self.files.load()
+        for name in self.files.damaged:
+            begin = f"goes on from iteration {state['iteration']}" if state else "begins anew"
+            warnings.warn(f"{self.files.path / name} is damaged: this run {begin}", RuntimeWarning, stacklevel=2)
         self.files.metrics.cut(state["metrics"] if state else None)
         if state is None:
             return
@@ -395,7 +398,7 @@ class _Session:
 
     def machine(self) -> Any:
         """This machine, with the time spent so far; where a run was resumed elsewhere, what differs is named."""
-        here = describe(self.options.threads, self.data)
+        here = describe(self.options.threads, self.data, code_of(self.config.method))
         versions = _versions(self.before, here) if self.before else here.versions
         return here.model_copy(
             update={
