@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 
 class BGDError(Exception):
     """Something the user can set right: the message names the value and the way out.
@@ -15,4 +13,4 @@ class BGDError(Exception):
     bgd.errors.BGDError: no data set 'mnits': did you mean 'mnist'?
     """
 
-    exit_code: ClassVar[int] = 1
+    exit_code: int = 1

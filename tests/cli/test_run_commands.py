@@ -411,3 +411,13 @@ def test_a_name_is_a_label_or_a_method_as_it_is_written(bgd):
         rows[name] = {run["row"] for run in json.loads(out)["runs"]}
     assert rows["BGD"] == {"BGD"}
     assert rows["bgd"] == {"BGD", "BGD, std capped", "BGD, std_init of its script", "BGD, torch's initialisation"}
+
+
+def test_what_was_asked_for_wrongly_is_no_failed_run(bgd, tmp_path):
+    mine = tmp_path / "mine.toml"
+    mine.write_text(
+        'title = "Mine"\n[setup]\nscenario = "continuous task-agnostic"\nstream = { kind = "continuous" }\n'
+        '[methods.EWC]\nmethod = "ewc"\n'
+    )
+    code, _, err = bgd("run", mine)
+    assert (code, "needs BOUNDARIES" in err) == (2, True)

@@ -12,6 +12,7 @@ from bgd.report import figures
 from bgd.report.caveats import caveats
 from bgd.report.comparison import compare, settings
 from bgd.report.plots import plots
+from bgd.report.statistics import Summary
 from bgd.runs.types import CurvePoint
 
 
@@ -91,3 +92,10 @@ def test_settings_are_shown_with_the_defaults_that_the_method_had():
     machine = run.machine.model_copy(update={"settings": {"lr": 0.01, "momentum": 0.9}})
     same, _ = settings(compare([run.model_copy(update={"machine": machine})]))
     assert (same["lr"], same["momentum"]) == (0.01, 0.9)
+
+
+def test_names_that_begin_alike_are_told_apart():
+    ours = [Summary(90.0, None, 1)] * 3
+    tasks = ["unpermuted", "permutation 1", "permutation 12"]
+    panel = figures.task_bars([("BGD", ours, ())], tasks, title="t").axes[0]
+    assert len({text.get_text() for text in panel.get_xticklabels()}) == 3

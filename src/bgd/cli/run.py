@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from bgd.cli.execute import How, In, Jobs, Json, Keep, Quiet, RayAddress, Threads, Where, execute, ready
+from bgd.errors import BGDError
 from bgd.experiments import EXPERIMENTS, check_changes, comparison_folder, load, overridden, plan, run_folder
 from bgd.experiments.comparison import Declaration, declare
 from bgd.experiments.plan import preset_of
@@ -87,6 +89,24 @@ def labels_from(text: str, labels: Collection[str]) -> list[str]:
     return found
 
 
+@contextmanager
+def wrong_usage() -> Iterator[None]:
+    """What is refused in here was asked for wrongly, and no run has failed: exit code 2.
+
+    >>> try:
+    ...     with wrong_usage():
+    ...         raise BGDError("no such thing")
+    ... except BGDError as error:
+    ...     print(error.exit_code)
+    2
+    """
+    try:
+        yield
+    except BGDError as error:
+        error.exit_code = 2
+        raise
+
+
 def run(
     experiment: Name,
     preset: Annotated[
@@ -159,15 +179,16 @@ def run(
     scale, _ = preset_of(declared, preset)
     if changes:
         declared = overridden(declared, scale, changes)
-    configs = plan(
-        declared,
-        scale,
-        methods=labels_from(methods, declared.methods) if methods else None,
-        columns=columns,
-        seeds=seeds_from(seeds) if seeds else None,
-        device=device,
-    )
-    check_changes(changes, configs)
+    with wrong_usage():
+        configs = plan(
+            declared,
+            scale,
+            methods=labels_from(methods, declared.methods) if methods else None,
+            columns=columns,
+            seeds=seeds_from(seeds) if seeds else None,
+            device=device,
+        )
+        check_changes(changes, configs)
     place = (out or results_folder()).expanduser()
     folder = comparison_folder(place, declared, scale, changes)
     command = shlex.join(["bgd", *sys.argv[1:]])

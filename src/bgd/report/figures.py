@@ -402,7 +402,8 @@ def schedule(stream: Stream, *, title: str = "Which tasks the data comes from") 
 
 
 def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+    """In the middle: names that begin alike end in what tells them apart."""
+    return text if len(text) <= most else f"{text[: most - 5]}…{text[-4:]}"
 
 
 def _axes(width: float, height: float) -> Axes:
