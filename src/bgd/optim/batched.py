@@ -142,7 +142,6 @@ class BatchedStep:
                 optimizer.accumulate(loss)
             return
         pending = optimizer._begin()
-        pending.e_g, pending.e_g_eps = optimizer._zeros(pending.params)
         self._bind(pending.params)
         evaluate = self._evaluate
         if self.path == "compiled" and optimizer._shapes.worth_compiling(shape_of(batch)):

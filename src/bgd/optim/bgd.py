@@ -25,7 +25,7 @@ from bgd.optim.arguments import (
 from bgd.optim.health import REMEDY, CollapseWatch, Health, examine
 from bgd.optim.moving import move, move_in_place
 from bgd.optim.norms import RunningStatistics, find_models
-from bgd.optim.pending import Pending
+from bgd.optim.pending import Pending, SumMemory
 from bgd.optim.shapes import BatchShapes
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class BGD(Optimizer):
         self._running_statistics: RunningStatistics | None = None
         self._embeddings: set[Tensor] = set()
         self._memory = noises.NoiseMemory()
-        self._sums: list[list[Tensor]] = []  # in the same memory at every step, as the noise
+        self._sums = SumMemory()
 
     @property
     def _statistics(self) -> RunningStatistics:
@@ -356,7 +356,6 @@ class BGD(Optimizer):
         pending = self._pending
         if pending is None:
             pending = self._begin()
-            pending.e_g, pending.e_g_eps = self._zeros(pending.params)
             pending.untouched = set(pending.params)
         elif pending.eps is not None:
             raise RuntimeError("draw() twice: call accumulate() after backward(), or discard()")
@@ -365,23 +364,14 @@ class BGD(Optimizer):
         self._write(pending.params, pending.eps)
         self.zero_grad()
 
-    def _zeros(self, params: list[Tensor]) -> list[list[Tensor]]:
-        stds = [self.state[p]["std"] for p in params]
-        if [(s.shape, s.dtype, s.device) for s in stds] != [
-            (s.shape, s.dtype, s.device) for s in (self._sums[0] if self._sums else [])
-        ]:
-            self._sums = [[torch.empty_like(s) for s in stds] for _ in range(2)]
-        for sums in self._sums:
-            torch._foreach_zero_(sums)
-        return self._sums
-
     def _begin(self) -> Pending:
         _ = self._statistics  # looks at the modules, and refuses some, before anything is begun
         params = self._active()
         if not params:
             raise RuntimeError("no parameter requires a gradient: there is nothing to sample")
         self._adopt_mean(params)
-        self._pending = Pending(params)
+        e_g, e_g_eps = self._sums.zeros([self.state[p]["std"] for p in params])
+        self._pending = Pending(params, e_g, e_g_eps)
         return self._pending
 
     @torch.no_grad()
@@ -393,19 +383,7 @@ class BGD(Optimizer):
         if all(p.grad is None for p in pending.params):
             raise RuntimeError("no parameter has a gradient: call backward() on the loss before accumulate()")
         self._statistics.end_sample()
-        for i, p in enumerate(pending.params):
-            if p.grad is None:
-                continue
-            if p.grad.is_sparse:
-                raise RuntimeError("sparse gradients are not supported: use sparse=False in the embedding")
-            g = p.grad.to(pending.e_g[i].dtype)
-            pending.e_g[i].add_(g)
-            pending.e_g_eps[i].addcmul_(g, pending.eps[i])
-            pending.untouched.discard(p)
-        if loss is not None:
-            value = torch.as_tensor(loss).detach()
-            pending.losses.append(value if value.is_floating_point() else value.float())
-        pending.count += 1
+        pending.add(pending.eps, loss)
         pending.eps = None
 
     @torch.no_grad()
@@ -425,18 +403,12 @@ class BGD(Optimizer):
         if self.antithetic and pending.count % 2:
             raise RuntimeError(f"antithetic noise comes in pairs, got {pending.count} samples")
         pending.scale = factor / pending.count
-        sums = pending.e_g + pending.e_g_eps
-        if bool(torch.stack([s.sum().cpu().double() for s in sums]).mul(pending.scale).isfinite().all()):
+        bad = pending.nonfinite()
+        if not bad:
             return True
-        # A sum may overflow where its terms do not: look closer. What would overflow when scaled counts as infinite.
-        highest = [s.abs().amax() if s.numel() else s.sum() for s in sums]
-        largest = torch.stack([(value * pending.scale).cpu().double() for value in highest])
-        if bool(largest.isfinite().all()):
-            return True
-        bad = [i % len(pending.params) for i, ok in enumerate(largest.isfinite().tolist()) if not ok]
-        names = ", ".join(self._name(pending.params[i]) for i in sorted(set(bad))[:5])
         if self.nonfinite == "skip":
             return False
+        names = ", ".join(map(self._name, bad[:5]))
         complaint = self._health(pending).complaint
         raise FloatingPointError(
             f"NaN or infinite gradient in {names} at step {self.steps}: the posterior is unchanged. "
@@ -498,7 +470,7 @@ class BGD(Optimizer):
         self._statistics.commit()
         self._pending = None
         self.steps += 1
-        return torch.stack([v.to(pending.losses[0]) for v in pending.losses]).mean() if pending.losses else None
+        return pending.mean_loss()
 
     def _health(self, pending: Pending) -> Health:
         initial = {p: self._std_init(p, group) for group in self.param_groups for p in group["params"]}
