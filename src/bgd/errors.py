@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class BGDError(Exception):
     """Something the user can set right: the message names the value and the way out.
@@ -14,3 +17,14 @@ class BGDError(Exception):
     """
 
     exit_code: int = 1
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """What was probably meant, or what there is.
+
+    >>> meant("epoch", ["epochs", "beta"])
+    "did you mean 'epochs'?"
+    """
+    names = list(dict.fromkeys(known))
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(names)}"

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from bgd.errors import meant
 from bgd.experiments import (
     cifar10_timing,
     cifar10_vgg,
@@ -35,7 +36,6 @@ from bgd.experiments.plan import (
     check_parts,
     comparison_folder,
     explain,
-    meant,
     overridden,
     plan,
     run_folder,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from bgd.errors import meant
 from bgd.experiments.types import Cell, Experiment, ExperimentError, Preset
 from bgd.methods import METHODS
 from bgd.runs.build import check
@@ -362,17 +362,6 @@ def _choose(what: str, wanted: Sequence[str], known: Mapping[str, Any]) -> list[
         if name not in known:
             raise ExperimentError(f"no {what} {name!r}: {meant(name, known)}")
     return list(dict.fromkeys(wanted))
-
-
-def meant(name: str, known: Iterable[str]) -> str:
-    """What was probably meant, or what there is.
-
-    >>> meant("epoch", ["epochs", "beta"])
-    "did you mean 'epochs'?"
-    """
-    names = list(dict.fromkeys(known))
-    close = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(names)}"
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> str:

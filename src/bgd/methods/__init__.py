@@ -12,7 +12,6 @@ True
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import inspect
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 
 from torch import nn
 
+from bgd.errors import meant
 from bgd.methods.adagrad import Adagrad
 from bgd.methods.adam import Adam
 from bgd.methods.base import Base
@@ -125,7 +125,7 @@ def find(name: str) -> type[Base]:
     bgd.methods.types.MethodError: no method 'online-ecw': did you mean 'online-ewc'?
     """
     if name not in METHODS:
-        raise MethodError(f"no method {name!r}: {_meant(name, list(METHODS))}")
+        raise MethodError(f"no method {name!r}: {meant(name, list(METHODS))}")
     return METHODS[name]
 
 
@@ -156,7 +156,7 @@ def _check_settings(name: str, settings: dict[str, Any]) -> None:
     known = list(settings_of(name))
     for setting in settings:
         if setting not in known:
-            hint = _meant(setting, known) if known else "settings are the arguments of __init__ after a *"
+            hint = meant(setting, known) if known else "settings are the arguments of __init__ after a *"
             raise MethodError(f"{name!r} has no setting {setting!r}: {hint}")
 
 
@@ -177,11 +177,6 @@ def _loss_over(scenario: Scenario, labels_trick: bool, loss_over: Over | None) -
 def _alternatives(reveals: Knowledge) -> list[str]:
     adapted = [f"{n} with consolidate_every=1" for n in METHODS if "consolidate_every" in settings_of(n)]
     return adapted + [n for n, method in METHODS.items() if method.needs <= reveals and not method.joint]
-
-
-def _meant(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(known)}"
 
 
 __all__ = [

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from bgd.inference import evaluating
 from bgd.methods.outputs import Outputs, check_outputs
-from bgd.methods.types import MethodError
+from bgd.methods.types import MethodError, check_choice
 from bgd.optim.noise import fold
 from bgd.scenarios.knowledge import Knowledge
 from bgd.scenarios.types import Batch
@@ -32,8 +32,7 @@ def optimizer_for(parameters: Iterable[nn.Parameter], name: str, lr: float) -> t
     >>> optimizer_for([nn.Parameter(torch.zeros(1))], "adam", 0.001).defaults["lr"]
     0.001
     """
-    if name not in OPTIMIZERS:
-        raise MethodError(f"optimizer={name!r}: choose one of {', '.join(OPTIMIZERS)}")
+    check_choice("optimizer", name, OPTIMIZERS)
     learning = [p for p in parameters if p.requires_grad]
     settings: dict[str, Any] = {"lr": lr}
     if name != "sgd" and all(p.device.type == "cpu" and p.is_floating_point() for p in learning):

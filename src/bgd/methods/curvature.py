@@ -19,7 +19,7 @@ from bgd.methods.importance import per_sample
 from bgd.methods.kronecker import Curvature, Diagonal, Kronecker, join, layers_of, recording
 from bgd.methods.likelihoods import Label, Likelihood
 from bgd.methods.outputs import masked
-from bgd.methods.types import MethodError
+from bgd.methods.types import MethodError, check_choice
 
 Shape = Literal["diagonal", "kronecker"]
 """What is kept of the curvature: each weight by itself, or one Kronecker product for each layer."""
@@ -47,8 +47,7 @@ def groups_of(net: nn.Module, shape: Shape) -> Groups:
     >>> [len(groups_of(nn.Linear(2, 2), shape)) for shape in ("kronecker", "diagonal")]
     [1, 2]
     """
-    if shape not in get_args(Shape):
-        raise MethodError(f"curvature={shape!r}: choose one of {', '.join(get_args(Shape))}")
+    check_choice("curvature", shape, get_args(Shape))
     if shape == "kronecker":
         return {name: list(layer.parameters(recurse=False)) for name, layer in layers_of(net).items()}
     return {name: [p] for name, p in trainable(net).items()}

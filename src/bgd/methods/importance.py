@@ -29,7 +29,7 @@ from bgd.methods.base import trainable
 from bgd.methods.likelihoods import Label
 from bgd.methods.outputs import Outputs, masked
 from bgd.methods.penalty import Weights
-from bgd.methods.types import MethodError
+from bgd.methods.types import MethodError, check_choice
 from bgd.scenarios.types import Batch
 
 ImportanceOver = Literal["sample", "batch"]
@@ -46,8 +46,7 @@ def check_over(over: str, label: str | None = None) -> None:
     Traceback (most recent call last):
     bgd.methods.types.MethodError: over='batches': choose one of sample, batch
     """
-    if over not in get_args(ImportanceOver):
-        raise MethodError(f"over={over!r}: choose one of {', '.join(get_args(ImportanceOver))}")
+    check_choice("over", over, get_args(ImportanceOver))
     if over == "batch" and label == "exact":
         raise MethodError("label='exact' is an expectation per sample: use over='sample', or another label")
 

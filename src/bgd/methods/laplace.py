@@ -14,7 +14,7 @@ from bgd.methods.kronecker import Curvature
 from bgd.methods.likelihoods import Label, check_label
 from bgd.methods.outputs import Outputs
 from bgd.methods.reservoir import Reservoir
-from bgd.methods.types import MethodError, check_numbers, check_whole
+from bgd.methods.types import check_choice, check_numbers, check_whole
 from bgd.methods.variational import check_train_size
 from bgd.scenarios.knowledge import Knowledge
 from bgd.scenarios.types import Batch
@@ -90,8 +90,7 @@ class Laplace(Base):
         seed: int = 0,
     ) -> None:
         super().__init__(net, outputs, optimizer_for(net.parameters(), optimizer, lr))
-        if kind not in get_args(Kind):
-            raise MethodError(f"kind={kind!r}: choose one of {', '.join(get_args(Kind))}")
+        check_choice("kind", kind, get_args(Kind))
         check_numbers(coefficient=coefficient, prior_precision=prior_precision)
         if memory is not None:
             check_whole(1, memory=memory)

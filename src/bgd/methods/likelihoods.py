@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from bgd.methods.types import MethodError
+from bgd.methods.types import MethodError, check_choice
 
 Label = Literal["predicted", "true", "sampled", "exact"]
 """Which labels Fisher information averages over: the likeliest one (as Hsu et al.), the data's (the
@@ -39,8 +39,7 @@ def check_label(label: str, likelihood: Likelihood | None = None) -> None:
     Traceback (most recent call last):
     bgd.methods.types.MethodError: label='argmax': choose one of predicted, true, sampled, exact
     """
-    if label not in get_args(Label):
-        raise MethodError(f"label={label!r}: choose one of {', '.join(get_args(Label))}")
+    check_choice("label", label, get_args(Label))
     if label == "predicted" and isinstance(likelihood, Gaussian):
         raise MethodError(
             "label='predicted': the likeliest label of a Gaussian is the prediction itself, "

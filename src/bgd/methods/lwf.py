@@ -15,7 +15,7 @@ from bgd.methods.base import Base, optimizer_for
 from bgd.methods.likelihoods import Categorical
 from bgd.methods.outputs import Outputs, masked
 from bgd.methods.penalty import Weights
-from bgd.methods.types import MethodError, check_numbers
+from bgd.methods.types import MethodError, check_choice, check_numbers
 from bgd.scenarios.knowledge import Knowledge
 from bgd.scenarios.types import Batch
 
@@ -66,8 +66,7 @@ class LwF(Base):
         if not temperature > 0:
             raise MethodError(f"temperature={temperature}: must be above 0")
         check_numbers(coefficient=coefficient)
-        if distil_over not in ("old", "seen"):
-            raise MethodError(f"distil_over={distil_over!r}: choose one of old, seen")
+        check_choice("distil_over", distil_over, ("old", "seen"))
         self.coefficient, self.temperature = coefficient, temperature
         self.balance, self.distil_over = balance, distil_over
         self.teacher: Weights = {}

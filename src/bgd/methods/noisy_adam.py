@@ -12,7 +12,7 @@ from bgd.methods.importance import per_sample
 from bgd.methods.noisy import Noisy, normals
 from bgd.methods.outputs import Outputs, masked
 from bgd.methods.penalty import Weights
-from bgd.methods.types import MethodError
+from bgd.methods.types import MethodError, check_choice
 from bgd.scenarios.types import Batch
 
 NoisyFisher = Literal["gradient", "sample"]
@@ -78,8 +78,7 @@ class NoisyAdam(Noisy):
         test_samples: int = 0,
         seed: int = 0,
     ) -> None:
-        if fisher not in get_args(NoisyFisher):
-            raise MethodError(f"fisher={fisher!r}: choose one of {', '.join(get_args(NoisyFisher))}")
+        check_choice("fisher", fisher, get_args(NoisyFisher))
         for name, beta in (("beta1", beta1), ("beta2", beta2)):
             if not 0 <= beta < 1:
                 raise MethodError(f"{name}={beta}: a decay must lie in [0, 1)")

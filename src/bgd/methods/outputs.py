@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from bgd.losses import labels_present
 from bgd.methods.likelihoods import Categorical, Likelihood
-from bgd.methods.types import MethodError
+from bgd.methods.types import MethodError, check_choice
 from bgd.scenarios.heads import Heads
 
 Over = Literal["all", "task", "seen", "batch"]
@@ -34,8 +34,7 @@ class Outputs:
     """
 
     def __init__(self, heads: Heads, over: Over = "all", likelihood: Likelihood | None = None) -> None:
-        if over not in get_args(Over):
-            raise MethodError(f"loss_over={over!r}: choose one of {', '.join(get_args(Over))}")
+        check_choice("loss_over", over, get_args(Over))
         self.heads = heads
         self.over = over
         self.likelihood = Categorical() if likelihood is None else likelihood

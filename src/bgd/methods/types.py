@@ -46,6 +46,17 @@ def check_whole(least: int, **settings: int) -> None:
             raise MethodError(f"{name}={value}: must be a whole number from {least}")
 
 
+def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
+    """Refuse what is not one of the choices.
+
+    >>> check_choice("over", "batches", ("sample", "batch"))
+    Traceback (most recent call last):
+    bgd.methods.types.MethodError: over='batches': choose one of sample, batch
+    """
+    if value not in (known := list(choices)):
+        raise MethodError(f"{name}={value!r}: choose one of {', '.join(known)}")
+
+
 @runtime_checkable
 class Learner(Protocol):
     """Learns from one batch at a time, and is told no more than its scenario reveals.

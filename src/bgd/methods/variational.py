@@ -15,7 +15,7 @@ from bgd.inference import evaluating
 from bgd.methods.base import Base, generator_for, optimizer_for, trainable
 from bgd.methods.outputs import Outputs, check_outputs
 from bgd.methods.penalty import Weights
-from bgd.methods.types import MethodError, check_whole
+from bgd.methods.types import MethodError, check_choice, check_whole
 from bgd.scenarios.types import Batch
 
 Sampling = Literal["weights", "local"]
@@ -205,8 +205,7 @@ class Variational(Sampled):
         sampling: Sampling,
         seed: int,
     ) -> None:
-        if sampling not in get_args(Sampling):
-            raise MethodError(f"sampling={sampling!r}: choose one of {', '.join(get_args(Sampling))}")
+        check_choice("sampling", sampling, get_args(Sampling))
         check_whole(1, train_samples=train_samples)
         check_whole(0, test_samples=test_samples)
         if sampling == "local":
