@@ -12,7 +12,7 @@ import pytest
 
 from bgd.cli import main
 from bgd.cli.resume import began
-from bgd.methods import code_of
+from bgd.methods import SGD, code_of
 
 SMALL = ["--methods", "sgd,adam", "--column", "split, class", "--jobs", "1"]
 
@@ -392,6 +392,11 @@ def test_runs_by_other_code_of_their_method_are_said_and_done_again_on_demand(bg
     assert code == 0, err
     assert "[2/2]" in err
     assert changed.read_bytes() == before
+    monkeypatch.setitem(SGD.__init__.__kwdefaults__, "momentum", 0.5)
+    code, _, err = bgd(*small)
+    assert (code, "the default of momentum has changed" in err) == (1, True)
+    code, _, err = bgd(*small, "--again")
+    assert code == 0, err
 
 
 def test_a_run_by_other_code_is_not_taken_over(bgd, tmp_path, monkeypatch):

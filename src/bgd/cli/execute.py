@@ -110,16 +110,19 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def ready(jobs: Iterable[Job]) -> None:
+def ready(jobs: Iterable[Job], anew: bool = False) -> None:
     """Fetch the data of the jobs that are not done yet, and refuse what is wrong with it or with the network for it.
+
+    With ``anew`` what is done counts for nothing.
 
     Raises:
         BGDError: says what is wrong; nothing has been started.
     """
     todo = []
     for job in jobs:
-        check_unchanged(job.config, job.folder)
-        if not finished(job.folder):
+        if not anew:
+            check_unchanged(job.config, job.folder)
+        if anew or not finished(job.folder):
             todo.append(job.config)
     for config in {config.setup.model_dump_json(): config for config in todo}.values():
         tasks = build_stream(config).tasks
@@ -152,8 +155,8 @@ def execute(
     if how.as_json:
         print(json.dumps(_record(jobs, outcomes, comparisons, taken or {}), indent=2))
     elif not how.quiet:
-        before = [job for job in jobs if job not in todo and job.folder not in (taken or {})]
-        _tables(comparisons, before, taken or {})
+        new = {job.folder for job in todo} | set(taken or {})
+        _tables(comparisons, [job for job in jobs if job.folder not in new], taken or {})
     go_on = " ".join(str(path) for path in comparisons)
     if left:
         raise Interrupted(f"interrupted; all is saved. {count(left, 'run')} left; go on with: bgd resume {go_on}")
