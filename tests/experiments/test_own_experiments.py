@@ -270,3 +270,8 @@ def test_other_bytes_under_a_published_name_are_told_apart(monkeypatch):
     build._hash.cache_clear()
     assert seen[0] == ""
     assert len(set(seen)) == 3
+
+
+def test_a_part_of_the_setup_in_the_wrong_place_is_sent_home(write):
+    with pytest.raises(ExperimentError, match="test: no such key here: it belongs in setup"):
+        load(write(GOOD + "\n[test]\nsamples = 3\n"))
