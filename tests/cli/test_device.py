@@ -19,7 +19,7 @@ def test_one_clear_error_before_any_work(device, tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["run", "digits", "--preset", "smoke", "--device", device, "--out", str(tmp_path / "runs")])
     out, err = capsys.readouterr()
-    assert ended.value.code == 1
+    assert ended.value.code == 2  # wrong usage: no run has failed
     said = " ".join(err.split())
     assert f"device '{device}' cannot be used here" in said
     assert said.endswith("choose another, such as cpu")

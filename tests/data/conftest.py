@@ -61,14 +61,17 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def send(self, body):
+        self._count(len(body))  # before a client that has it all can look
         try:
             self.wfile.write(body)
             self.wfile.flush()
         except OSError:  # the client gave up, as some tests want
             self.close_connection = True
-            return
+            self._count(-len(body))
+
+    def _count(self, sent):
         with self.server.served.guard:
-            self.server.served.sent += len(body)
+            self.server.served.sent += sent
 
     def log_message(self, *args):
         pass
