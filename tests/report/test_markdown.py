@@ -72,3 +72,12 @@ def test_many_commands_are_folded_and_none_is_lost(results, experiment):
     text = markdown([Section(compare(many, experiment), [])], "bgd report", {}, "Results")
     commands = "\n".join(f"bgd run {i}" for i in range(len(results)))
     assert f"<summary>The {len(results)} commands that made it</summary>\n\n```\n{commands}\n```\n\n</details>" in text
+
+
+def test_comparisons_of_one_experiment_are_told_apart_by_preset_and_own_values(results, experiment):
+    plain = compare(results, experiment, preset="paper")
+    changed = compare(results, experiment, preset="paper", changes=("stream.epochs=1",))
+    text = markdown([Section(plain, []), Section(changed, [])], "bgd report", {}, "Results")
+    assert "## Continuous permuted digits (paper)\n" in text
+    assert "## Continuous permuted digits (paper, stream.epochs=1)\n" in text
+    assert "(#continuous-permuted-digits-paper-streamepochs1)" in text

@@ -68,7 +68,9 @@ def _headings(sections: Sequence[Section]) -> list[str]:
     """A heading for each, no two alike: links find them by it."""
     titles = [section.comparison.title for section in sections]
     named = [
-        f"{title} ({section.comparison.preset})" if titles.count(title) > 1 else title
+        f"{title} ({', '.join((section.comparison.preset, *section.comparison.changes))})"
+        if titles.count(title) > 1
+        else title
         for title, section in zip(titles, sections, strict=True)
     ]
     return [f"{name}, {named[:i].count(name) + 1}" if named.count(name) > 1 else name for i, name in enumerate(named)]
