@@ -185,8 +185,8 @@ def _tables(comparisons: Sequence[Path], before: Sequence[Job], taken: Mapping[P
 
 def _by_other_code(job: Job) -> bool:
     """Whether the file of a run's method has changed since; not known of early runs."""
-    machine = read_machine(job.folder)
-    return machine is not None and machine.versions.get("code", now := code_of(job.config.method)) != now
+    machine, now = read_machine(job.folder), code_of(job.config.method)
+    return machine is not None and machine.versions.get("code", now) != now
 
 
 def _failures(failed: Sequence[Outcome], total: int, go_on: str) -> str:

@@ -197,9 +197,8 @@ def run(
     # a run taken over has no network to keep
     done = find_done(planned, declared, place, threads) if reuse and not keep and not again else {}
     todo = [Job(config, path, how.options()) for path, config in planned.items()]
-    ready(
-        [job for job in todo if job.folder not in done], again
-    )  # before a wrong declaration stands in place of a right one
+    # before a wrong declaration stands in place of a right one
+    ready([job for job in todo if job.folder not in done], again)
     if again:
         for path, config in planned.items():
             with RunFolder(path).opened(config) as old:

@@ -376,9 +376,9 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
     first = error.errors()[0]
     loc = [str(part) for part in first["loc"]]
     where = ".".join(loc) or "here"
-    if first["type"] == "extra_forbidden" and len(loc) == 1 and "setup" in model.model_fields and loc[0] in _SETUP:
-        return f"{where}: no such key here: it belongs in setup"
     if first["type"] == "extra_forbidden":
+        if len(loc) == 1 and "setup" in model.model_fields and loc[0] in Setup.model_fields:
+            return f"{where}: no such key here: it belongs in setup"
         return f"{where}: no such key: {meant(loc[-1], _keys(model, loc[:-1]))}"
     if first["type"] == "missing":
         return f"{where}: missing"
@@ -387,9 +387,6 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
         choices = [choice.strip(" '") for choice in first["ctx"]["expected"].replace(" or ", ",").split(",")]
         return f"{where}:{given} {meant(first['input'], choices)}"
     return f"{where}:{given} {first['msg'][:1].lower()}{first['msg'][1:]}"
-
-
-_SETUP = tuple(Setup.model_fields)
 
 
 def _keys(model: type[BaseModel], path: list[str]) -> list[str]:

@@ -54,9 +54,8 @@ def find_done(
 
     Only results of runs with as many threads, the same versions of this package and of torch, and the same arrays
     where these are the user's own count, since their bits differ otherwise, and whose method's file is as it was then,
-    where that is known. A setting that a run left to its default is
-    what it was on the day of the run. What cannot be read is passed over, as is a packed run whose training losses were
-    left out where they are to be shown.
+    where that is known. A setting that a run left to its default is what it was on the day of the run. What cannot be
+    read is passed over, as is a packed run whose training losses were left out where they are to be shown.
     """
     wanted = {work(config): path for path, config in planned.items() if not finished(path)}
     found: dict[Path, Donor] = {}

@@ -17,9 +17,9 @@ from bgd.report.tables import detail, extras, markdown_text, measures, overview,
 RULE = (
     "A value **agrees** with the paper's if our mean is within the paper's spread, or within two standard errors (SE) "
     "of the difference, for which the paper's spread stands in where ours is of one seed; ↑ higher and ↓ lower are "
-    "outside both. Spreads are standard deviations over seeds, "
-    "times are processor time, or the clock's where that was not measured. Accuracies are averages over all "
-    "tasks at the end, in percent; bold in a column is the method that no other beats on the seeds that both have."
+    "outside both. Spreads are standard deviations over seeds, times are processor time, or the clock's where that was "
+    "not measured. Accuracies are averages over all tasks at the end, in percent; bold in a column is the method that "
+    "no other beats on the seeds that both have."
 )
 
 FEW = 2

@@ -77,11 +77,15 @@ def difference(a: Summary, b: Summary) -> Difference:
     >>> difference(Summary(46.0, 3.0, 9), Summary(44.0, 4.0, 16))
     Difference(value=2.0, standard_error=1.4142135623730951)
     """
+    variances = _variances(a, b)
+    return Difference(a.mean - b.mean, None if variances is None else math.sqrt(sum(variances)))
+
+
+def _variances(a: Summary, b: Summary) -> tuple[float, float] | None:
+    """Of the two means; None where neither spread is known."""
     s_a = a.spread if a.spread is not None else b.spread
     s_b = b.spread if b.spread is not None else a.spread
-    if s_a is None or s_b is None:
-        return Difference(a.mean - b.mean, None)
-    return Difference(a.mean - b.mean, math.sqrt(s_a**2 / a.n + s_b**2 / b.n))
+    return None if s_a is None or s_b is None else (s_a**2 / a.n, s_b**2 / b.n)
 
 
 def beyond_chance(a: Summary, b: Summary) -> bool:
@@ -96,15 +100,12 @@ def beyond_chance(a: Summary, b: Summary) -> bool:
     """
     from scipy.special import stdtrit  # Student's quantiles
 
-    gap = difference(a, b)
-    if not gap.standard_error:
-        return gap.standard_error is not None and gap.value != 0
-    shares = [
-        ((one.spread if one.spread is not None else other.spread or 0.0) ** 2 / one.n, max(one.n, 2) - 1)
-        for one, other in ((a, b), (b, a))
-    ]
-    degrees = sum(share for share, _ in shares) ** 2 / sum(share**2 / own for share, own in shares)
-    return abs(gap.value) > float(stdtrit(degrees, 0.975)) * gap.standard_error
+    variances, gap = _variances(a, b), abs(a.mean - b.mean)
+    if variances is None or not any(variances):
+        return variances is not None and gap != 0
+    v_a, v_b = variances
+    degrees = (v_a + v_b) ** 2 / (v_a**2 / max(a.n - 1, 1) + v_b**2 / max(b.n - 1, 1))
+    return gap > float(stdtrit(degrees, 0.975)) * math.sqrt(v_a + v_b)
 
 
 def verdict(ours: Summary | None, paper: Summary | None) -> Verdict:
