@@ -21,12 +21,11 @@ from rich.console import Console
 from rich.table import Table
 
 from bgd.methods import create
-from bgd.methods.curvature import Samples, Shape, curvature_of
-from bgd.methods.likelihoods import Label
+from bgd.methods.common.likelihoods import Label
+from bgd.methods.curvature.task_curvature import Samples, Shape, curvature_of
 from bgd.nets import LeNet
 from bgd.scenarios.heads import separate_heads
-from bgd.scenarios.knowledge import Knowledge
-from bgd.scenarios.types import Batch, Scenario
+from bgd.scenarios.types import Batch, Knowledge, Scenario
 
 HEADS = separate_heads([10] * 5)
 TASK = Scenario("task", Knowledge.TASK_ID, task_in_testing=True, shared_head=False)

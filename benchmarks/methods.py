@@ -16,12 +16,11 @@ from typing import Any
 import torch
 
 from bgd.methods import Learner, create
-from bgd.methods.importance import fisher, sensitivity, through_vmap
-from bgd.methods.outputs import Outputs
+from bgd.methods.common.outputs import Outputs
+from bgd.methods.curvature.importance import fisher, sensitivity, through_vmap
 from bgd.nets.mlp import MLP
 from bgd.scenarios.heads import Heads
-from bgd.scenarios.knowledge import Knowledge
-from bgd.scenarios.types import Batch, Scenario
+from bgd.scenarios.types import Batch, Knowledge, Scenario
 
 HEADS = Heads(10, (tuple(range(10)),) * 2)
 SCENARIO = Scenario("domain", Knowledge.TASK_ID, task_in_testing=False, shared_head=True)

@@ -29,11 +29,11 @@ from rich.console import Console
 from rich.table import Table
 
 from bgd.runs import build
-from bgd.runs.executors import Executor, Job, Processes, here
+from bgd.runs.config import RunConfig
+from bgd.runs.executors.local import Executor, Job, Processes, in_this_process
 from bgd.runs.folder import RunFolder
-from bgd.runs.interrupt import Wish
 from bgd.runs.run import Options, _Session
-from bgd.runs.types import RunConfig
+from bgd.runs.stop import StopRequest
 from bgd.scenarios import DataSet, Part
 
 Timed = Callable[[], float]
@@ -71,7 +71,7 @@ def overhead(repeats: int) -> tuple[np.ndarray, np.ndarray, float]:
     with mock.patch.object(build, "_load", return_value=data), tempfile.TemporaryDirectory() as folder:
         files = RunFolder(Path(folder))
         with files.opened(config):
-            session = _Session(config, files, Options(), Wish(), _silent)
+            session = _Session(config, files, Options(), StopRequest(), _silent)
             session.resume()
             session.started = session.saved = time.perf_counter()
             session.began_work = session.work()
@@ -146,7 +146,9 @@ def main() -> None:
         "loop around nothing", f"{empty * 1e6:.2f} us", f"{step * 1e3:.3f} ms", f"{empty / step:.5f}", f"{TARGET}"
     )
     if arguments.processes:
-        many, one = np.median([[ten_runs(Processes(2)), ten_runs(here)] for _ in range(arguments.rounds)], axis=0)
+        many, one = np.median(
+            [[ten_runs(Processes(2)), ten_runs(in_this_process)] for _ in range(arguments.rounds)], axis=0
+        )
         table.add_row(
             "ten runs, two processes", f"{many:.1f} s", f"{one:.1f} s", f"{many / one:.2f}", f"{TARGET_PROCESSES}"
         )

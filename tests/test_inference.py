@@ -8,7 +8,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from bgd import BGD, Prediction, predict
-from bgd.inference import METHODS, entropy
+from bgd.inference import INFERENCES, entropy
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_four_methods_on_a_case_worked_by_hand() -> None:
     assert p.labels_by("mean_softmax").tolist() == [0, 1]  # 1.3/3 and 1.8/3
     assert p.labels_by("mc").tolist() == [[1, 0], [0, 0], [0, 1]]
     truth = torch.tensor([1, 1])
-    assert [p.accuracy(truth, m) for m in METHODS] == pytest.approx([0.5, 2 / 6, 0.0, 0.5])
+    assert [p.accuracy(truth, m) for m in INFERENCES] == pytest.approx([0.5, 2 / 6, 0.0, 0.5])
 
 
 def test_a_vote_is_a_majority_not_any_vote() -> None:
@@ -93,7 +93,7 @@ def test_batch_by_batch_equals_all_at_once(model: nn.Module) -> None:
     by_batch = predict(model, BGD(model.parameters(), std_init=0.3, seed=9), loader)
     torch.testing.assert_close(by_batch.probs, at_once.probs)
     assert torch.equal(by_batch.sample_labels, at_once.sample_labels)
-    for method in METHODS:
+    for method in INFERENCES:
         assert by_batch.accuracy(y, method) == pytest.approx(at_once.accuracy(y, method))
     only_x = predict(model, BGD(model.parameters(), std_init=0.3, seed=9), iter([x[:10], x[10:]]))
     torch.testing.assert_close(only_x.probs, at_once.probs)

@@ -10,7 +10,7 @@ from torch.func import grad, vmap
 
 from bgd import labels_trick
 from bgd.losses import labels_present
-from bgd.optim.compiling import can_compile
+from bgd.optim.compilation import can_compile
 
 
 def by_hand(logits: Tensor, labels: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The one base class of the package's own errors: what a user can set right, said in one message."""
+"""The errors that a user can set right: each says in one message what is wrong and the way out."""
 
 from __future__ import annotations
 
@@ -19,10 +19,33 @@ class BGDError(Exception):
     exit_code: int = 1
 
 
-def meant(name: str, known: Iterable[str]) -> str:
+class SettingError(BGDError, ValueError):
+    """A setting with a value that it cannot have.
+
+    >>> issubclass(SettingError, ValueError)
+    True
+    """
+
+    exit_code = 2
+
+
+class MissingExtraError(BGDError, ImportError):
+    """A part of the package whose dependencies are not installed: names the extra that brings them.
+
+    >>> MissingExtraError("pandas", "experiments")
+    MissingExtraError("this needs pandas, which is not installed: pip install 'bgd[experiments]'")
+    """
+
+    exit_code = 2
+
+    def __init__(self, module: str, extra: str) -> None:
+        super().__init__(f"this needs {module}, which is not installed: pip install 'bgd[{extra}]'")
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
     """What was probably meant, or what there is.
 
-    >>> meant("epoch", ["epochs", "beta"])
+    >>> suggest("epoch", ["epochs", "beta"])
     "did you mean 'epochs'?"
     """
     names = list(dict.fromkeys(known))

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from bgd.optim.bgd import BGD
+from bgd.validation import check_choice
 
-Method = Literal["map", "mc", "vote", "mean_softmax"]
-METHODS: tuple[Method, ...] = get_args(Method)
+Inference = Literal["map", "mc", "vote", "mean_softmax"]
+INFERENCES: tuple[Inference, ...] = get_args(Inference)
 
 
 def entropy(probs: Tensor) -> Tensor:
@@ -67,12 +68,12 @@ class Prediction:
         """(N,): the class of the largest probability."""
         return self.probs.argmax(-1)
 
-    def labels_by(self, method: Method) -> Tensor:
+    def labels_by(self, method: Inference) -> Tensor:
         """(N,) the chosen classes; for ``"mc"`` (S, N), one choice per sampled network.
 
         A tied vote goes to the class with the larger mean probability.
         """
-        _check_method(method)
+        check_choice("method", method, INFERENCES)
         if method == "map":
             return self.map_probs.argmax(-1)
         if method == "mc":
@@ -81,7 +82,7 @@ class Prediction:
             return (self.votes + self.probs / 2).argmax(-1)
         return self.probs.argmax(-1)
 
-    def accuracy(self, labels: Tensor, method: Method = "mean_softmax") -> float:
+    def accuracy(self, labels: Tensor, method: Inference = "mean_softmax") -> float:
         """Fraction of right answers; ``"mc"`` is the paper's: the mean accuracy of the single sampled networks.
 
         >>> p = Prediction(torch.eye(2), torch.eye(2), torch.eye(2), torch.tensor([[0, 1], [0, 0]]), torch.zeros(2))
@@ -205,8 +206,3 @@ def _input_of(batch: Any) -> Tensor:
     if not isinstance(x, Tensor):
         raise TypeError(f"a batch must be a tensor, or a tuple that begins with one, got {type(x).__name__}")
     return x
-
-
-def _check_method(method: str) -> None:
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")

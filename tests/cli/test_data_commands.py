@@ -133,7 +133,7 @@ def test_show_says_what_the_data_set_notes(run, tmp_path, monkeypatch):
     from dataclasses import replace
 
     monkeypatch.setattr(bgd.data, "load", lambda name, data: replace(load_digits(), note="only half of it"))
-    load_digits = bgd.data.digits.load
+    load_digits = bgd.data.formats.digits.load
     assert "digits: only half of it" in run("data", "show", "digits")[2]
 
 

@@ -9,9 +9,10 @@ from rich.console import Console
 
 from bgd.cli.estimate import Estimate
 from bgd.cli.progress import Bars, Lines, fitted
-from bgd.runs.executors import Job, Outcome
-from bgd.runs.run import Place, run
-from bgd.runs.types import Machine, RunConfig, RunResult
+from bgd.runs.config import RunConfig
+from bgd.runs.executors.local import Job, Outcome
+from bgd.runs.result import Machine, RunResult
+from bgd.runs.run import Progress, run
 
 
 def job(row: str, seed: int = 2019, column: str = "split, class") -> Job:
@@ -45,7 +46,7 @@ def test_a_run_that_waits_is_judged_by_its_own_method(clock):
     estimate = Estimate(jobs, clock)
     assert estimate.left_of_all() is None
     for one, seconds in zip(jobs[:2], (10.0, 100.0), strict=True):
-        estimate.moved(one, Place(0, 100))
+        estimate.moved(one, Progress(0, 100))
         clock.now += seconds
         estimate.ended(done(one, seconds))
     assert estimate.left(jobs[2]) == pytest.approx(10)
@@ -66,10 +67,10 @@ def test_runs_at_a_time_share_the_work_but_the_last_takes_its_own_time(clock):
     jobs = [job("SGD", seed) for seed in range(4)]
     estimate = Estimate(jobs, clock)
     for one in jobs[:2]:
-        estimate.moved(one, Place(0, 100))
+        estimate.moved(one, Progress(0, 100))
     clock.now = 10
     for one in jobs[:2]:
-        estimate.moved(one, Place(50, 100))
+        estimate.moved(one, Progress(50, 100))
     assert estimate.left_of_all() == pytest.approx((10 + 10 + 20 + 20) / 2)
     for one in jobs[:3]:
         estimate.ended(done(one, 20))
@@ -81,9 +82,9 @@ def test_runs_at_a_time_share_the_work_but_the_last_takes_its_own_time(clock):
 def test_a_resumed_run_is_judged_by_the_pace_of_this_session(clock):
     (one,) = jobs = [job("BGD")]
     estimate = Estimate(jobs, clock)
-    estimate.moved(one, Place(900, 1000))
+    estimate.moved(one, Progress(900, 1000))
     clock.now = 5
-    estimate.moved(one, Place(950, 1000))
+    estimate.moved(one, Progress(950, 1000))
     assert estimate.left(one) == pytest.approx(5)
 
 
@@ -103,8 +104,8 @@ def test_one_line_for_each_run_at_work_whatever_the_width(width):
     bars.all = bars.bars.add_task("all runs", total=3, so_far="0/3", left="")
     bars.estimate.clock = Clock()
     for done_so_far in (0, 51_234):
-        bars.progress(jobs[0], Place(done_so_far, 93_800, 3, 5, "digits 4, 5"))
-        bars.progress(jobs[1], Place(done_so_far, 93_800, 10, 10, "permutation 9", "evaluating"))
+        bars.progress(jobs[0], Progress(done_so_far, 93_800, 3, 5, "digits 4, 5"))
+        bars.progress(jobs[1], Progress(done_so_far, 93_800, 10, 10, "permutation 9", "evaluating"))
         bars.estimate.clock.now += 5000
     lines = frame(bars, width)
     assert len(lines) == 3
@@ -123,13 +124,13 @@ def test_names_are_not_read_as_markup():
     odd = job("[bold]mine[/bold]")
     bars = Bars(Console(file=io.StringIO(), force_terminal=True, width=200), [odd])
     bars.all = bars.bars.add_task("all runs", total=1, so_far="0/1", left="")
-    bars.progress(odd, Place(1, 2, 1, 2, "[red]a"))
+    bars.progress(odd, Progress(1, 2, 1, 2, "[red]a"))
     assert "[bold]mine[/bold], split, class, seed 2019  task 1/2 ([red]a)" in frame(bars, 200)[1]
 
 
 @pytest.mark.parametrize("room", range(10, 80))
 def test_a_line_fits_where_it_can(room):
-    line = fitted("Online EWC, continuous permuted, seed 2019", Place(1, 2, 3, 5, "permutation 2"), room)
+    line = fitted("Online EWC, continuous permuted, seed 2019", Progress(1, 2, 3, 5, "permutation 2"), room)
     assert len(line) <= max(room, len("task 3/5") + 10)
     assert "task 3/5" in line
 
@@ -139,9 +140,9 @@ def test_lines_say_task_iteration_and_time_left(clock):
     console = Console(file=io.StringIO(), width=80)
     lines = Lines(console, jobs, every=0)
     lines.estimate.clock = clock
-    lines.progress(jobs[0], Place(0, 1876, doing="starting"))
+    lines.progress(jobs[0], Progress(0, 1876, doing="starting"))
     clock.now = 120
-    lines.progress(jobs[0], Place(938, 1876, 3, 5, "digits 4, 5"))
+    lines.progress(jobs[0], Progress(938, 1876, 3, 5, "digits 4, 5"))
     said = console.file.getvalue().splitlines()
     assert said[0].strip() == "BGD, split, class, seed 2019: starting, iteration 0 of 1,876"
     assert said[1].strip() == (
@@ -153,9 +154,9 @@ def test_lines_say_task_iteration_and_time_left(clock):
 # --- what runs say of themselves
 
 
-def places(tmp_path, monkeypatch, **choice) -> list[Place]:
+def places(tmp_path, monkeypatch, **choice) -> list[Progress]:
     monkeypatch.setattr(sys.modules["bgd.runs.run"], "TICK", 0.0)
-    said: list[Place] = []
+    said: list[Progress] = []
     setup = {"data": {"train": 60, "test": 20}, "net": {"widths": [5]}, "tasks": {"count": 3}}
     setup |= choice.pop("setup", {})
     run(RunConfig(setup=setup, **choice), tmp_path, report=said.append)
@@ -164,7 +165,7 @@ def places(tmp_path, monkeypatch, **choice) -> list[Place]:
 
 def test_a_run_says_its_task_and_what_takes_long(tmp_path, monkeypatch):
     said = places(tmp_path, monkeypatch, method="ewc", setup={"stream": {"epochs": 4, "batch_size": 20}})
-    assert said[0] == Place(0, 36, 1, 3, "unpermuted", "starting")
+    assert said[0] == Progress(0, 36, 1, 3, "unpermuted", "starting")
     training = [(place.done, place.task, place.name) for place in said if not place.doing]
     assert (11, 1, "unpermuted") in training
     assert (12, 2, "permutation 1") in training

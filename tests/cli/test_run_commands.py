@@ -135,9 +135,7 @@ def test_a_resumed_run_keeps_its_threads_and_its_network(bgd, tmp_path):
 
 def test_runs_of_an_older_declaration_are_not_resumed(bgd, tmp_path):
     file = tmp_path / "mine.toml"
-    file.write_text(
-        'title = "Mine"\n[setup]\ntasks = {count = 2}\n[methods.SGD]\nmethod = "sgd"\nsettings = {lr = 0.1}\n'
-    )
+    file.write_text('title = "Mine"\n[setup]\ntasks = {count = 2}\n[rows.SGD]\nmethod = "sgd"\nsettings = {lr = 0.1}\n')
     assert bgd("run", file, "-q")[0] == 0
     file.write_text(file.read_text().replace("0.1", "0.2"))
     assert bgd("run", file, "-q")[0] == 0
@@ -149,7 +147,7 @@ def test_runs_of_an_older_declaration_are_not_resumed(bgd, tmp_path):
 
 
 OWN = 'title = "Mine"\n[setup]\ndata = {{name = "{data}"}}\ntasks = {{cut = "split", count = {count}}}\n'
-OWN += '[methods.SGD]\nmethod = "sgd"\n'
+OWN += '[rows.SGD]\nmethod = "sgd"\n'
 
 
 @pytest.fixture
@@ -234,7 +232,7 @@ def test_show_names_rotations_and_drifts_as_they_are(bgd, tmp_path):
     (tmp_path / "mine.toml").write_text(
         'title = "Mine"\n[columns.turned]\ntasks = {cut = "rotate", degrees = [0, 30]}\n'
         '[columns.turning]\nscenario = "continuous task-agnostic"\nstream = {kind = "drifting", moments = 4}\n'
-        '[methods.SGD]\nmethod = "sgd"\n'
+        '[rows.SGD]\nmethod = "sgd"\n'
     )
     _, out, _ = bgd("show", tmp_path / "mine.toml")
     assert "2 tasks (rotate)" in out
@@ -304,7 +302,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
 
 def test_the_same_work_is_taken_over_and_said(bgd, tmp_path):
     (tmp_path / "mine.toml").write_text(
-        'name = "mine"\ntitle = "Mine"\n[methods.SGD]\nmethod = "sgd"\n[columns.accuracy]\n'
+        'name = "mine"\ntitle = "Mine"\n[rows.SGD]\nmethod = "sgd"\n[columns.accuracy]\n'
         "[presets.smoke]\nseeds = [1, 2]\n[presets.smoke.setup]\ndata = {train = 100, test = 50}\n"
         "net = {widths = [5]}\ntasks = {count = 2}\n"
     )
@@ -350,7 +348,7 @@ def test_the_closing_table_is_that_of_the_report(bgd, tmp_path):
 
 def test_what_is_wrong_with_the_data_is_said_once_before_any_run(bgd, tmp_path):
     (tmp_path / "mine.toml").write_text(
-        'name = "mine"\ntitle = "Mine"\n[methods.SGD]\nmethod = "sgd"\n[methods.Adam]\nmethod = "adam"\n'
+        'name = "mine"\ntitle = "Mine"\n[rows.SGD]\nmethod = "sgd"\n[rows.Adam]\nmethod = "adam"\n'
         '[setup]\nscenario = "task"\n[setup.tasks]\ncut = "mix"\n'
         '[setup.data]\nmix = [{name = "digits", classes = [0, 10]}]\n'
     )
@@ -365,7 +363,7 @@ def test_a_network_too_large_for_the_images_is_said_once_before_any_run(bgd, tmp
     own = tmp_path / "own.toml"
     own.write_text(
         'title = "Too small"\n[setup]\ndata = { name = "digits" }\nnet = { name = "vgg16" }\n'
-        '[methods.SGD]\nmethod = "sgd"\n[methods.Adam]\nmethod = "adam"\n'
+        '[rows.SGD]\nmethod = "sgd"\n[rows.Adam]\nmethod = "adam"\n'
     )
     code, out, error = bgd("run", own, "--jobs", 1, "--out", tmp_path / "runs")
     assert code == 1
@@ -422,7 +420,7 @@ def test_what_was_asked_for_wrongly_is_no_failed_run(bgd, tmp_path):
     mine = tmp_path / "mine.toml"
     mine.write_text(
         'title = "Mine"\n[setup]\nscenario = "continuous task-agnostic"\nstream = { kind = "continuous" }\n'
-        '[methods.EWC]\nmethod = "ewc"\n'
+        '[rows.EWC]\nmethod = "ewc"\n'
     )
     code, _, err = bgd("run", mine)
     assert (code, "needs BOUNDARIES" in err) == (2, True)

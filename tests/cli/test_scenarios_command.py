@@ -6,8 +6,8 @@ from typer.testing import CliRunner
 from bgd.cli import app
 from bgd.cli.scenarios import DETAIL, TOLD
 from bgd.scenarios.errors import ScenarioError
-from bgd.scenarios.knowledge import Knowledge
 from bgd.scenarios.tree import QUESTIONS, SCENARIOS
+from bgd.scenarios.types import Knowledge
 
 run = CliRunner(env={"COLUMNS": "160"}).invoke
 

@@ -3,10 +3,10 @@
 import pytest
 
 from bgd.experiments import EXPERIMENTS, check_declaration, find, plan
-from bgd.experiments.comparison import Declaration, collect, declare
 from bgd.experiments.plan import resolve
+from bgd.experiments.storage import Declaration, collect, declare
 from bgd.runs.build import names_of
-from bgd.runs.executors import Job, here
+from bgd.runs.executors.local import Job, in_this_process
 from bgd.runs.run import Options
 
 NAMES = (
@@ -44,7 +44,7 @@ def test_every_preset_can_run(name):
 
 # two methods of each are enough here: every method has its own tests, and the demo runs as a whole elsewhere
 @pytest.mark.parametrize(
-    ("name", "methods"),
+    ("name", "rows"),
     [
         ("labels-trick", ["bgd", "offline"]),
         ("labels-trick-coefficients", ["ewc", "mas"]),
@@ -62,14 +62,14 @@ def test_every_preset_can_run(name):
         ("long-training", ["BGD"]),
     ],
 )
-def test_smoke(name, methods, tmp_path, monkeypatch):
+def test_smoke(name, rows, tmp_path, monkeypatch):
     monkeypatch.setenv("BGD_OFFLINE", "1")
     monkeypatch.delenv("BGD_DATA", raising=False)
     experiment = find(name)
-    configs = plan(experiment, "smoke", methods=methods)
+    configs = plan(experiment, "smoke", rows=rows)
     folders = declare(tmp_path, Declaration(experiment=experiment, preset="smoke"), configs)
     jobs = [Job(c, f, Options()) for c, f in zip(configs, folders, strict=True)]
-    errors = [outcome.error for outcome in here(jobs, lambda *_: None) if outcome.error]
+    errors = [outcome.error for outcome in in_this_process(jobs, lambda *_: None) if outcome.error]
     assert not errors
     collected = collect(tmp_path)
     assert len(collected.results) == len(configs)

@@ -9,11 +9,11 @@ import pytest
 import bgd.data
 from bgd.cli import main
 from bgd.experiments import ExperimentError, find, load, overridden, plan
-from bgd.experiments.comparison import Declaration, collect, declare, read_declaration
-from bgd.report.caveats import caveats
+from bgd.experiments.storage import Declaration, collect, declare, read_declaration
 from bgd.report.load import comparison
+from bgd.report.notes import caveats
 from bgd.runs import RunError, build, run
-from bgd.runs.types import DataConfig
+from bgd.runs.config import DataConfig
 
 GOOD = """
 title = "My drifting digits"
@@ -32,11 +32,11 @@ iterations = 30
 stream = { kind = "continuous", iterations = 20 }
 tasks = { count = 2 }
 
-[methods.BGD]
+[rows.BGD]
 method = "bgd"
 settings = { std_init = 0.05, mc_samples = 2 }
 
-[methods.Plain]
+[rows.Plain]
 method = "sgd"
 only = ["turning"]
 """
@@ -82,17 +82,17 @@ def test_a_good_one_runs(write, tmp_path):
         (("iterations = 30", "iterations = -1"), "columns.turning.stream.iterations: -1: input should be greater"),
         (('kind = "drifting"', 'kind = "drfting"'), "columns.turning.stream.kind: 'drfting': did you mean 'drifting'?"),
         (("[setup]", "[setpu]"), "setpu: no such key: did you mean 'setup'?"),
-        (('method = "sgd"', 'method = "sdg"'), "methods.Plain.method: no method 'sdg': did you mean 'sgd'?"),
+        (('method = "sgd"', 'method = "sdg"'), "rows.Plain.method: no method 'sdg': did you mean 'sgd'?"),
         (
             ('only = ["turning"]', 'only = ["turnng"]'),
-            "methods.Plain.only: no column 'turnng': did you mean 'turning'?",
+            "rows.Plain.only: no column 'turnng': did you mean 'turning'?",
         ),
         (
-            ('only = ["turning"]', 'only = ["turning"]\n[methods.Plain.columns.fading]\nsettings = { lr = 9.0 }'),
-            "methods.Plain.columns: no column 'fading': choose one of turning",
+            ('only = ["turning"]', 'only = ["turning"]\n[rows.Plain.columns.fading]\nsettings = { lr = 9.0 }'),
+            "rows.Plain.columns: no column 'fading': choose one of turning",
         ),
         (("seeds = [1, 2]", 'name = "digits"'), "'digits' is the name of a built-in experiment"),
-        (("settings = {", "setings = {"), "methods.BGD.setings: no such key: did you mean 'settings'?"),
+        (("settings = {", "setings = {"), "rows.BGD.setings: no such key: did you mean 'settings'?"),
         (('title = "My drifting digits"', ""), "title: missing"),
         (("seeds = [1, 2]", "seeds = [1, 1]"), "seeds: [1, 1]: value error, seeds must be different"),
         (("seeds = [1, 2]", "seeds = [1, 2"), "not TOML"),
@@ -221,7 +221,7 @@ def own(tmp_path, monkeypatch):
     def go(name: str = "mine") -> int:
         Path(f"{name}.toml").write_text(
             'title = "Mine"\n[setup]\ndata = { name = "./arrays" }\ntasks = { count = 2 }\nnet = { widths = [4] }\n'
-            '[methods.SGD]\nmethod = "sgd"\n'
+            '[rows.SGD]\nmethod = "sgd"\n'
         )
         with pytest.raises(SystemExit) as ended:
             main(["run", f"{name}.toml", "--out", "out", "--quiet", "--jobs", "1"])

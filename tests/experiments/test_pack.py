@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from bgd.cli import main
-from bgd.experiments.comparison import collect, run_folders
 from bgd.experiments.pack import pack
-from bgd.report.data import to_json
+from bgd.experiments.storage import collect, run_folders
+from bgd.report.export import to_json
 from bgd.report.load import load
+from bgd.runs.errors import RunError
 from bgd.runs.folder import read_config, write_json
-from bgd.runs.types import RunError
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from bgd.scenarios.heads import Heads
-from bgd.scenarios.knowledge import Knowledge
-from bgd.scenarios.types import Batch, Scenario
+from bgd.scenarios.types import Batch, Knowledge, Scenario
 
 SCENARIOS = {
     "task": Scenario("task", Knowledge.TASK_ID, task_in_testing=True, shared_head=False),

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from bgd.methods import KFAC, Gaussian, NoisyKFAC, Outputs
-from bgd.methods.kronecker import Kronecker, to_matrix
-from bgd.methods.natural import KLClip
+from bgd.methods.curvature.kronecker import Kronecker, to_matrix
+from bgd.methods.curvature.natural import KLClip
 from bgd.runs.evaluate import stds
 from bgd.scenarios.heads import Heads
 

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from bgd.methods import Gaussian, Laplace, Outputs, create
-from bgd.methods.block_penalty import BlockPenalty
-from bgd.methods.curvature import Samples, curvature_of
-from bgd.methods.kronecker import Diagonal, Kronecker, join
-from bgd.methods.likelihoods import Categorical
-from bgd.methods.reservoir import Reservoir
+from bgd.methods.common.likelihoods import Categorical
+from bgd.methods.common.reservoir import Reservoir
+from bgd.methods.curvature.block_penalty import BlockPenalty
+from bgd.methods.curvature.kronecker import Diagonal, Kronecker, join
+from bgd.methods.curvature.task_curvature import Samples, curvature_of
 from bgd.scenarios.heads import Heads
 from bgd.scenarios.types import Batch
 

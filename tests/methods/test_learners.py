@@ -11,7 +11,7 @@ from torch import nn
 
 from bgd.methods import METHODS, Gaussian, Learner, MethodError, Outputs, create
 from bgd.scenarios.heads import Heads
-from bgd.scenarios.knowledge import Knowledge
+from bgd.scenarios.types import Knowledge
 
 # What a method cannot do without; and the variants that carry state of their own
 REQUIRED: dict[str, dict[str, Any]] = {

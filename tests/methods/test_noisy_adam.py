@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from bgd.methods import Gaussian, NoisyAdam, Outputs
-from bgd.methods.noisy import normals
+from bgd.methods.curvature.noisy import normals
 from bgd.runs.evaluate import stds
 from bgd.scenarios.heads import Heads
 

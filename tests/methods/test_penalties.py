@@ -8,10 +8,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from bgd.methods import MAS, SI, Gaussian, OnlineEWC, Outputs, create
-from bgd.methods.penalty import QuadraticPenalty
+from bgd.methods.common.penalty import QuadraticPenalty
 from bgd.scenarios.heads import Heads
-from bgd.scenarios.knowledge import Knowledge
-from bgd.scenarios.types import Batch, Scenario
+from bgd.scenarios.types import Batch, Knowledge, Scenario
 
 PENALTIES = ["l2", "ewc", "online-ewc", "si", "mas"]
 ONE = Heads(1, ((0,),))

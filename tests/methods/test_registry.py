@@ -8,7 +8,7 @@ import torch
 from bgd.methods import METHODS, Base, MethodError, create, settings_of
 from bgd.scenarios import scenario
 from bgd.scenarios.heads import Heads
-from bgd.scenarios.knowledge import Knowledge
+from bgd.scenarios.types import Knowledge
 
 
 def test_every_method_of_the_tables_is_registered():
@@ -113,12 +113,12 @@ def test_only_offline_asks_for_all_tasks_at_once():
 
 def test_what_is_to_be_saved_must_be_there(monkeypatch):
     class Forgetful(Base):
-        saved = ("avrage",)
+        state_attributes = ("avrage",)
 
         def __init__(self, net, outputs, *, lr=0.01):
             super().__init__(net, outputs, torch.optim.SGD(net.parameters(), lr=lr))
             self.average = torch.zeros(1)
 
     monkeypatch.setitem(METHODS, "forgetful", Forgetful)
-    with pytest.raises(MethodError, match="'forgetful' lists 'avrage' in saved"):
+    with pytest.raises(MethodError, match="'forgetful' lists 'avrage' in state_attributes"):
         create("forgetful", torch.nn.Linear(4, 2), Heads(2, ((0, 1),)), scenario("domain"))

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from bgd.methods import MethodError, create
+from bgd.errors import SettingError
+from bgd.methods import create
 from bgd.scenarios import scenario, shared_heads
 
 
@@ -62,5 +63,5 @@ def test_constant_unless_asked():
     ],
 )
 def test_what_cannot_be_is_said(settings, said):
-    with pytest.raises(MethodError, match=said):
+    with pytest.raises(SettingError, match=said):
         learner(**settings)

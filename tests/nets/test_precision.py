@@ -8,12 +8,12 @@ from torch import nn
 
 from bgd import BGD
 from bgd.methods import METHODS, create
-from bgd.methods.importance import fisher, sensitivity
-from bgd.methods.kronecker import recording
-from bgd.methods.outputs import Outputs
+from bgd.methods.common.outputs import Outputs
+from bgd.methods.curvature.importance import fisher, sensitivity
+from bgd.methods.curvature.kronecker import recording
 from bgd.nets import MLP, VGG, InBfloat16, LeNet
 from bgd.runs.build import build_net
-from bgd.runs.types import NetConfig
+from bgd.runs.config import NetConfig
 from bgd.scenarios import Batch, scenario, shared_heads
 
 INPUTS, OUTPUTS = (1, 16, 16), 3

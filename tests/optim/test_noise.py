@@ -5,7 +5,7 @@ import torch
 from scipy import stats
 
 from bgd.optim import noise
-from bgd.optim.compiling import CompiledOrEager, can_compile
+from bgd.optim.compilation import CompiledOrEager, can_compile
 from bgd.optim.noise import CHUNK, fold, hashed, normal
 
 

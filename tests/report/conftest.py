@@ -3,9 +3,9 @@
 import pytest
 from made_runs import make_config, make_result
 
-from bgd.experiments.types import Experiment, Reported, Row
-from bgd.report.comparison import Comparison, Unfinished, compare
-from bgd.runs.types import RunResult
+from bgd.experiments.declaration import Experiment, Reported, Row
+from bgd.report.summary import Comparison, Unfinished, compare
+from bgd.runs.result import RunResult
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def experiment() -> Experiment:
         shows="BGD keeps what it has learnt, though nobody tells it when the task changes.",
         source="Figure 3",
         setup=make_config("BGD").setup,
-        methods={
+        rows={
             row: Row(method=make_config(row).method, settings=make_config(row).settings)
             for row in ("BGD", "SGD", "Adam", "Offline")
         },

@@ -7,13 +7,13 @@ import math
 import numpy as np
 from made_runs import make_result
 
-from bgd.experiments.types import Preset
-from bgd.report import figures
-from bgd.report.caveats import caveats
-from bgd.report.comparison import compare, settings
-from bgd.report.plots import plots
+from bgd.experiments.declaration import Preset
+from bgd.report.figures import drawing as figures
+from bgd.report.figures.catalog import plots
+from bgd.report.notes import caveats
 from bgd.report.statistics import Summary
-from bgd.runs.types import CurvePoint
+from bgd.report.summary import compare, settings
+from bgd.runs.result import CurvePoint
 
 
 def captions(runs, experiment=None) -> dict[str, str]:
@@ -36,7 +36,7 @@ def test_what_was_declared_and_never_begun_is_said(experiment):
     declared = experiment.model_copy(update={"presets": {"paper": Preset(about="all of it")}})
     runs = [make_result(row, 0.9) for row in ("BGD", "SGD")]
     assert caveats(compare(runs, declared)) == ["Declared and not run: Adam; Offline"]
-    everything = [make_result(row, 0.9) for row in declared.methods]
+    everything = [make_result(row, 0.9) for row in declared.rows]
     assert caveats(compare(everything, declared)) == []
 
 
@@ -45,8 +45,8 @@ def test_a_row_that_lacks_a_column_is_said_with_it(experiment):
     declared = experiment.model_copy(
         update={"presets": {"paper": Preset(about="all of it")}, "columns": {"short": setup, "long": setup}}
     )
-    runs = [make_result(row, 0.9, column="short") for row in declared.methods]
-    runs += [make_result(row, 0.9, column="long") for row in declared.methods if row != "Adam"]
+    runs = [make_result(row, 0.9, column="short") for row in declared.rows]
+    runs += [make_result(row, 0.9, column="long") for row in declared.rows if row != "Adam"]
     assert caveats(compare(runs, declared)) == ["Declared and not run: Adam (long)"]
 
 

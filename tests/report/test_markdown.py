@@ -2,10 +2,10 @@ import re
 
 import pytest
 
-from bgd.report.comparison import compare
+from bgd.report.figures.catalog import plots
 from bgd.report.markdown import markdown
 from bgd.report.page import Section
-from bgd.report.plots import plots
+from bgd.report.summary import compare
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from made_runs import make_config, make_result
 from PIL import Image, ImageChops
 from torch.nn import functional as F
 
-from bgd.report.comparison import Unfinished, compare
+from bgd.report.figures.catalog import plots
 from bgd.report.page import SNIPPET, Section, page
-from bgd.report.plots import plots
+from bgd.report.summary import Unfinished, compare
 
 NASTY = '<script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">" onmouseover="window.hacked = 1'
 

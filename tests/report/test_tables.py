@@ -3,14 +3,14 @@ import re
 import pytest
 from made_runs import make_config, make_result
 
-from bgd.experiments.types import Reported
-from bgd.report.comparison import Comparison, Unfinished, compare, same_and_different, settings
-from bgd.report.data import summary_records
+from bgd.experiments.declaration import Reported
+from bgd.report.export import summary_records
 from bgd.report.load import ReportError
 from bgd.report.side_by_side import pair_up, title
 from bgd.report.statistics import Summary, Verdict
+from bgd.report.summary import Comparison, Unfinished, compare, same_and_different, settings
 from bgd.report.tables import detail, each_task, extras, measures, overview, tables, times, to_markdown, to_text
-from bgd.runs.types import Machine
+from bgd.runs.result import Machine
 
 
 def test_means_spreads_and_verdicts(comparison):

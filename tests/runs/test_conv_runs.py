@@ -12,8 +12,8 @@ from torch import nn
 
 from bgd.runs import Interrupted, Options, RunConfig, RunError, run
 from bgd.runs.build import build_learner, build_mix, build_net, build_stream, build_tasks, check, note_on
+from bgd.runs.config import DataConfig, NetConfig, Setup
 from bgd.runs.randomness import own_randomness
-from bgd.runs.types import DataConfig, NetConfig, Setup
 
 SMALL = {"name": "digits", "shape": [3, 16, 16], "train": 40, "test": 20}
 BGD = {"std_init": 0.02, "mc_samples": 2}

@@ -9,9 +9,9 @@ from small_runs import BGD, DISCRETE, small
 
 from bgd.runs import run
 from bgd.runs.build import build_learner, build_stream
+from bgd.runs.config import RunConfig
 from bgd.runs.folder import read_result, write_json
 from bgd.runs.run import Options
-from bgd.runs.types import RunConfig
 
 TEST = {"evaluations": 4, "samples": 2, "curve": 7, "train": 120, "stds": 5}
 

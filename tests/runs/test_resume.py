@@ -13,11 +13,11 @@ import torch
 from small_runs import RUNS
 
 from bgd.runs import Interrupted, Options, run
-from bgd.runs.executors import Job, attempt
+from bgd.runs.executors.local import Job, attempt
 
 ALWAYS = Options(checkpoint_seconds=0)
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["bgd.runs.executors", "sklearn.datasets"])
+CONTEXT.set_forkserver_preload(["bgd.runs.executors.local", "sklearn.datasets"])
 
 
 def compared(folder):

@@ -8,14 +8,14 @@ import torch
 from small_runs import DATA, DISCRETE, DRIFTING, RUNS, small
 
 from bgd.methods import create
-from bgd.methods.base import generator_for
-from bgd.methods.bgd import BGD
+from bgd.methods.bgd import BGDLearner
+from bgd.methods.common.base import generator_for
 from bgd.runs import Options, RunConfig, RunError, metrics, run
 from bgd.runs.build import build_learner, build_stream, check
 from bgd.runs.environment import describe
 from bgd.runs.evaluate import score, stds
+from bgd.runs.result import Machine
 from bgd.runs.run import _versions
-from bgd.runs.types import Machine
 from bgd.scenarios import Batch, scenario, shared_heads
 
 
@@ -202,7 +202,7 @@ def test_a_drift_has_neighbouring_pixels():
 @pytest.fixture
 def changed(monkeypatch):
     """Another default, as a later version may have it."""
-    return lambda: monkeypatch.setitem(BGD.__init__.__kwdefaults__, "mc_samples", 3)
+    return lambda: monkeypatch.setitem(BGDLearner.__init__.__kwdefaults__, "mc_samples", 3)
 
 
 @pytest.mark.parametrize("done", [True, False])

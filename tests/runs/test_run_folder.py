@@ -8,12 +8,13 @@ import time
 import pytest
 from small_runs import RUNS
 
+from bgd.files import write_atomically
 from bgd.runs import Options, RunConfig, RunError, run
-from bgd.runs.executors import Job, attempt
-from bgd.runs.folder import RunFolder, read_result, write_atomically
+from bgd.runs.executors.local import Job, attempt
+from bgd.runs.folder import RunFolder, read_result
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["bgd.runs.executors", "sklearn.datasets"])
+CONTEXT.set_forkserver_preload(["bgd.runs.executors.local", "sklearn.datasets"])
 CONFIG = RUNS["bgd, discrete"]
 
 

@@ -3,9 +3,8 @@ import itertools
 import pytest
 
 from bgd.scenarios.errors import ScenarioError
-from bgd.scenarios.knowledge import Knowledge
 from bgd.scenarios.tree import QUESTIONS, SCENARIOS, ask, scenario
-from bgd.scenarios.types import Scenario
+from bgd.scenarios.types import Knowledge, Scenario
 
 EVERY = [dict(zip(QUESTIONS, answers, strict=True)) for answers in itertools.product([True, False], repeat=4)]
 

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 import bgd.data
-from bgd.data import checks, digits, sources
+from bgd.data.formats import digits
+from bgd.data.sources import files, locate
 from bgd.data.types import DataError
 
 _HELP = (
@@ -41,7 +42,7 @@ def list_(data: Folder = None, as_json: Json = False) -> None:
         print(json.dumps(rows, indent=2))
         return
     table = _table("name", "what", "train + test", "at hand", "licence")
-    roots = {str(sources.data_folder(data)): "folder", str(sources.cache_folder()): "cache"}
+    roots = {str(locate.data_folder(data)): "folder", str(locate.cache_folder()): "cache"}
     for row in rows:
         where = row["at_hand"] or "no"
         table.add_row(row["name"], row["about"], row["images"], roots.get(where, where), row["licence"])
@@ -87,7 +88,7 @@ def fetch(
 def _fetch(name: str, data: Path | None) -> str:
     published = bgd.data.PUBLISHED.get(name)
     if published is not None:
-        return sources.obtain(published, data).origin
+        return locate.obtain(published, data).origin
     bgd.data.load(name, data)  # says what was meant if there is no such data set
     return bgd.data.available(data).get(name, name)  # a path is where it is
 
@@ -124,9 +125,9 @@ def verify(names: Names = None, data: Folder = None, as_json: Json = False) -> N
 
 def _verify(name: str, data: Path | None) -> list[dict[str, str]]:
     rows = []
-    for root in (sources.data_folder(data), sources.cache_folder()):
-        for place in checks.places(bgd.data.PUBLISHED[name], root, complete=False) if root else ():
-            for item in checks.check(place, root or Path()):
+    for root in (locate.data_folder(data), locate.cache_folder()):
+        for place in files.places(bgd.data.PUBLISHED[name], root, complete=False) if root else ():
+            for item in files.check(place, root or Path()):
                 file = f"{item.path}:{item.file.name}" if place.archive else str(item.path)
                 rows.append({"name": name, "file": file, "status": str(item.status), "problem": item.problem})
     return rows
@@ -142,7 +143,7 @@ def show(
     data: Folder = None,
 ) -> None:
     """Write a picture of samples of every class, and print its path."""
-    from bgd.data.show import save_grid  # brings in matplotlib, which no other command of this group needs
+    from bgd.report.figures.images import save_grid  # brings in matplotlib, which no other command of this group needs
 
     data_set = bgd.data.load(name, data)
     if data_set.note:

@@ -19,9 +19,9 @@ from rich.table import Table
 import bgd.data
 from bgd._version import __version__
 from bgd.cli.execute import cores
-from bgd.data import sources
+from bgd.data.sources import locate
 from bgd.data.types import DataError
-from bgd.optim.compiling import can_compile
+from bgd.optim.compilation import can_compile
 from bgd.runs.environment import commit, results_folder
 
 EXTRAS = {
@@ -51,14 +51,14 @@ def examine() -> dict[str, Any]:
     """
     problems: list[str] = []
     runs = results_folder()
-    folders = {"results": str(runs), "data cache": str(sources.cache_folder()), "data folder": "none named (BGD_DATA)"}
+    folders = {"results": str(runs), "data cache": str(locate.cache_folder()), "data folder": "none named (BGD_DATA)"}
     at_hand: dict[str, str] = {}
     try:
-        folders["data folder"] = str(sources.data_folder() or folders["data folder"])
+        folders["data folder"] = str(locate.data_folder() or folders["data folder"])
         at_hand = bgd.data.available()
     except DataError as error:
         problems.append(str(error))
-    for name, folder in (("results", runs), ("data cache", sources.cache_folder())):
+    for name, folder in (("results", runs), ("data cache", locate.cache_folder())):
         if not _writable(folder):
             problems.append(f"{name}: {folder} cannot be written to: set {_VARIABLES[name]} to another folder")
         elif (free := shutil.disk_usage(_existing(folder)).free) < 2**30:

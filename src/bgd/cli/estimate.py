@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from bgd.runs.executors import Job, Outcome
-from bgd.runs.run import Place
-from bgd.runs.types import RunConfig
+from bgd.runs.config import RunConfig
+from bgd.runs.executors.local import Job, Outcome
+from bgd.runs.run import Progress
 
 Kind = Callable[[RunConfig], object]
 PACE: tuple[Kind, ...] = (lambda c: (c.row, c.column), lambda c: c.row, lambda c: c.method, lambda _: None)
@@ -26,8 +26,8 @@ class Estimate:
     >>> clock = iter([0.0, 10.0, 10.0]).__next__
     >>> jobs = [Job(RunConfig(method="sgd", seed=seed), Path(str(seed))) for seed in (1, 2)]
     >>> estimate = Estimate(jobs, clock)
-    >>> estimate.moved(jobs[0], Place(0, 100))
-    >>> estimate.moved(jobs[0], Place(25, 100))
+    >>> estimate.moved(jobs[0], Progress(0, 100))
+    >>> estimate.moved(jobs[0], Progress(25, 100))
     >>> estimate.left(jobs[0]), estimate.left_of_all()
     (30.0, 70.0)
     """
@@ -42,7 +42,7 @@ class Estimate:
         self.paces: dict[Path, float] = {}  # seconds an iteration
         self.at_once = 1
 
-    def moved(self, job: Job, place: Place) -> None:
+    def moved(self, job: Job, place: Progress) -> None:
         """A run has come so far."""
         now, share = self.clock(), place.done / place.of
         begun, first = self.begun.setdefault(job.folder, (now, share))

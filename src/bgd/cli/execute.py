@@ -16,22 +16,22 @@ from rich.console import Console
 
 from bgd.cli.progress import display
 from bgd.cli.report import show
-from bgd.experiments.comparison import collect, read_declaration
+from bgd.experiments.storage import collect, read_declaration
 from bgd.methods import code_of
+from bgd.report.formatting import count
 from bgd.report.load import comparison
 from bgd.report.tables import overview
-from bgd.report.words import count
 from bgd.runs.build import build_net, build_stream
-from bgd.runs.executors import Executor, Job, Outcome, Processes, here
+from bgd.runs.errors import RunError
+from bgd.runs.executors.local import Executor, Job, Outcome, Processes, in_this_process
+from bgd.runs.executors.ray import OnRay
 from bgd.runs.folder import finished, read_machine
-from bgd.runs.interrupt import Interrupted
-from bgd.runs.ray_executor import OnRay
 from bgd.runs.run import Options, check_unchanged
-from bgd.runs.types import RunError
+from bgd.runs.stop import Interrupted
 
 
-class Where(StrEnum):
-    """Where runs take place."""
+class ExecutorChoice(StrEnum):
+    """ExecutorChoice runs take place."""
 
     AUTO = "auto"
     HERE = "here"
@@ -55,7 +55,7 @@ Threads = Annotated[
         help="Threads of torch in each run. Results are the same bits wherever a run takes place, for one number.",
     ),
 ]
-In = Annotated[Where, typer.Option("--executor", help="This process, local processes, or a Ray cluster.")]
+In = Annotated[ExecutorChoice, typer.Option("--executor", help="This process, local processes, or a Ray cluster.")]
 RayAddress = Annotated[
     str | None,
     typer.Option(
@@ -71,12 +71,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print what came of it as JSO
 
 
 @dataclass(frozen=True)
-class How:
+class RunOptions:
     """The options of running, as given on the command line."""
 
     jobs: int = 0
     threads: int = 1
-    executor: Where = Where.AUTO
+    executor: ExecutorChoice = ExecutorChoice.AUTO
     keep: bool = False
     quiet: bool = False
     as_json: bool = False
@@ -84,7 +84,7 @@ class How:
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
-        if self.ray_address and self.executor not in (Where.AUTO, Where.RAY):
+        if self.ray_address and self.executor not in (ExecutorChoice.AUTO, ExecutorChoice.RAY):
             raise typer.BadParameter(f"--ray-address goes with --executor ray, not {self.executor}")
 
     def options(self) -> Options:
@@ -93,11 +93,11 @@ class How:
 
     def choose(self, runs: int) -> Executor:
         """The executor for so many runs."""
-        if self.executor is Where.RAY or self.ray_address:
+        if self.executor is ExecutorChoice.RAY or self.ray_address:
             return OnRay(self.jobs, self.ray_address)
         count = min(self.jobs or max(1, cores() // self.threads), max(runs, 1))
-        if self.executor is Where.HERE or (self.executor is Where.AUTO and count == 1):
-            return here
+        if self.executor is ExecutorChoice.HERE or (self.executor is ExecutorChoice.AUTO and count == 1):
+            return in_this_process
         return Processes(count)
 
 
@@ -130,7 +130,7 @@ def ready(jobs: Iterable[Job], anew: bool = False) -> None:
 
 
 def execute(
-    jobs: Sequence[Job], how: How, comparisons: Sequence[Path], taken: Mapping[Path, Path] | None = None
+    jobs: Sequence[Job], how: RunOptions, comparisons: Sequence[Path], taken: Mapping[Path, Path] | None = None
 ) -> None:
     """Do the jobs that are not done yet, which are :func:`ready`; then tables, errors, and where everything is.
 

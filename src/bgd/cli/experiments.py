@@ -40,7 +40,7 @@ def _record(experiment: Experiment) -> dict[str, Any]:
     return {
         "name": experiment.name,
         "title": experiment.title,
-        "methods": list(experiment.methods),
+        "methods": list(experiment.rows),
         "columns": list(experiment.columns),
         "presets": {
             name: {"about": preset.about, "runs": len(places(experiment, name))}

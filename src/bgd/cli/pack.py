@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from bgd.experiments.comparison import FILE
 from bgd.experiments.pack import pack as pack_one
-from bgd.runs.types import RunError
+from bgd.experiments.storage import FILE
+from bgd.runs.errors import RunError
 
 
 def pack(

@@ -9,12 +9,13 @@ from typing import Any, Protocol
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBars
 
 from bgd.cli.estimate import Estimate
-from bgd.report import words
-from bgd.runs.executors import Job, Outcome
-from bgd.runs.run import Place
+from bgd.report import formatting
+from bgd.runs.executors.local import Job, Outcome
+from bgd.runs.run import Progress
 
 SHOWN = 12  # bars of single runs at a time
 FRAMES = 4  # a second: drawing them takes the time of runs in this process
@@ -29,7 +30,7 @@ class Display(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
-    def progress(self, job: Job, place: Place) -> None:
+    def progress(self, job: Job, place: Progress) -> None:
         """A run has come so far."""
 
     def ended(self, outcome: Outcome) -> None:
@@ -40,24 +41,24 @@ def describe(outcome: Outcome) -> str:
     """One line on what became of a run.
 
     >>> from pathlib import Path
-    >>> from bgd.runs.types import RunConfig
+    >>> from bgd.runs.config import RunConfig
     >>> describe(Outcome(Job(RunConfig(method="sgd"), Path("x")), error="the disk is full"))
     'sgd, seed 0: FAILED: the disk is full'
     """
     title, result = outcome.job.config.title, outcome.result
     if result is None:
         return f"{title}: {'stopped' if outcome.interrupted else 'FAILED'}: {outcome.error}"
-    seconds = f" in {words.duration(result.machine.seconds)}" if result.machine else ""
+    seconds = f" in {formatting.duration(result.machine.seconds)}" if result.machine else ""
     collapsed = "; NOTE: " + result.warnings[0].split(".")[0] if result.warnings else ""
     return f"{title}: {100 * result.average_accuracy:.2f} %{seconds}{collapsed}"
 
 
-def at(place: Place) -> list[str]:
+def at(place: Progress) -> list[str]:
     """What a run is at, from the most that can be said to the least.
 
-    >>> at(Place(812, 1876, 3, 5, "digits 4, 5", "evaluating"))
+    >>> at(Progress(812, 1876, 3, 5, "digits 4, 5", "evaluating"))
     ['task 3/5 (digits 4, 5), evaluating', 'task 3/5, evaluating', 'evaluating']
-    >>> at(Place(812, 1876, 3, 5, "digits 4, 5")), at(Place(812, 1876))
+    >>> at(Progress(812, 1876, 3, 5, "digits 4, 5")), at(Progress(812, 1876))
     (['task 3/5 (digits 4, 5)', 'task 3/5'], [''])
     """
     if place.tasks < 2:
@@ -67,10 +68,10 @@ def at(place: Place) -> list[str]:
     return [f"{task} ({place.name}){doing}", f"{task}{doing}", *filter(None, [place.doing])]
 
 
-def fitted(title: str, place: Place, room: int) -> str:
+def fitted(title: str, place: Progress, room: int) -> str:
     """A run and what it is at, in so many columns: the task's name goes first, then the middle of the title.
 
-    >>> place = Place(812, 1876, 3, 5, "digits 4, 5")
+    >>> place = Progress(812, 1876, 3, 5, "digits 4, 5")
     >>> fitted("BGD, class, seed 2019", place, 60)
     'BGD, class, seed 2019  task 3/5 (digits 4, 5)'
     >>> fitted("BGD, class, seed 2019", place, 38)
@@ -98,7 +99,8 @@ def about(seconds: float | None) -> str:
     if not seconds:
         return ""
     return (
-        words.duration(max(1, round(seconds)) if seconds < 60 else 60 * round(seconds / 60)).replace(".0", "") + " left"
+        formatting.duration(max(1, round(seconds)) if seconds < 60 else 60 * round(seconds / 60)).replace(".0", "")
+        + " left"
     )
 
 
@@ -111,7 +113,7 @@ class Silence:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def progress(self, job: Job, place: Place) -> None:
+    def progress(self, job: Job, place: Progress) -> None:
         """Nothing."""
 
     def ended(self, outcome: Outcome) -> None:
@@ -133,7 +135,7 @@ class Lines:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def progress(self, job: Job, place: Place) -> None:
+    def progress(self, job: Job, place: Progress) -> None:
         """At times, how far a run has come."""
         self.estimate.moved(job, place)
         if time.monotonic() - self.said >= self.every:
@@ -163,7 +165,7 @@ class Bars:
         self.estimate = Estimate(jobs)
         wide = console.width >= WIDE
         bar = 30 if wide else 10
-        self.bars = Progress(
+        self.bars = ProgressBars(
             TextColumn("{task.description}"),
             BarColumn(bar),
             TextColumn("{task.fields[so_far]}", justify="right"),
@@ -187,7 +189,7 @@ class Bars:
     def __exit__(self, *_: object) -> None:
         self.bars.stop()
 
-    def progress(self, job: Job, place: Place) -> None:
+    def progress(self, job: Job, place: Progress) -> None:
         """Move the run's bar and the one over all."""
         self.estimate.moved(job, place)
         key = str(job.folder)

@@ -12,13 +12,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from bgd.report import words
-from bgd.report.caveats import left_out
-from bgd.report.comparison import Comparison
-from bgd.report.data import to_json
+from bgd.report import formatting
+from bgd.report.export import to_json
 from bgd.report.load import load
+from bgd.report.notes import left_out
 from bgd.report.side_by_side import pair_up, side_by_side, title, to_table
 from bgd.report.statistics import Verdict
+from bgd.report.summary import Comparison
 from bgd.report.tables import Table, tables, to_markdown, to_rich
 from bgd.report.write import FORMATS, USUAL, write, write_markdown
 from bgd.runs.environment import results_folder
@@ -52,7 +52,9 @@ def report(
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(help="Where the figures of --markdown go; by default figures/ beside it.", show_default=False),
+        typer.Option(
+            help="ExecutorChoice the figures of --markdown go; by default figures/ beside it.", show_default=False
+        ),
     ] = None,
     tensorboard: Annotated[
         Path | None,
@@ -78,7 +80,9 @@ def report(
         from bgd.report.tensorboard import write_events
 
         count = write_events(given, tensorboard)
-        print(f"{words.count(count, 'run')}: look at them with tensorboard --logdir {shlex.quote(str(tensorboard))}")
+        print(
+            f"{formatting.count(count, 'run')}: look at them with tensorboard --logdir {shlex.quote(str(tensorboard))}"
+        )
         return
     wanted = list(FORMATS) if formats == "all" else [one.strip() for one in formats.split(",") if one.strip()]
     for one in wanted:
@@ -159,7 +163,7 @@ def show(console: Console, comparison: Comparison, chosen: Iterable[Table]) -> N
         missing = len(comparison.unfinished)
         failed = sum(one.state == "failed" for one in comparison.unfinished)
         said = f", {failed} failed" if failed else ""
-        total = words.count(missing + len(comparison.runs), "run")
+        total = formatting.count(missing + len(comparison.runs), "run")
         console.print(f"not complete: {missing} of {total} missing{said}; go on with bgd resume\n", style="red")
 
 

@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from bgd.cli.execute import How, In, Jobs, Json, Keep, Quiet, RayAddress, Where, execute, ready
-from bgd.experiments.comparison import FILE, collect, run_folders
+from bgd.cli.execute import ExecutorChoice, In, Jobs, Json, Keep, Quiet, RayAddress, RunOptions, execute, ready
+from bgd.experiments.storage import FILE, collect, run_folders
 from bgd.runs.environment import results_folder
-from bgd.runs.executors import Job
+from bgd.runs.errors import RunError
+from bgd.runs.executors.local import Job
 from bgd.runs.folder import finished, read_config, read_machine
+from bgd.runs.result import Machine
 from bgd.runs.run import Options
-from bgd.runs.types import Machine, RunError
 
 
 def resume(
@@ -33,7 +34,7 @@ def resume(
             min=1, help="Threads of torch in each run; by default as many as it began with.", show_default=False
         ),
     ] = None,
-    executor: In = Where.AUTO,
+    executor: In = ExecutorChoice.AUTO,
     ray_address: RayAddress = None,
     keep: Keep = False,
     quiet: Quiet = False,
@@ -56,7 +57,7 @@ def resume(
         for path, machine in waiting.items()
     }
     most = max((own.threads for own in options.values()), default=1)
-    how = How(jobs, most, executor, keep, quiet, as_json, ray_address)
+    how = RunOptions(jobs, most, executor, keep, quiet, as_json, ray_address)
     todo = [Job(read_config(path), path, own) for path, own in options.items()]
     if not todo and not quiet and not as_json:
         Console(stderr=True).print("nothing to resume: every run is finished", style="dim")
@@ -79,7 +80,7 @@ def latest(root: Path) -> Path:
 
     >>> latest(Path("no-such-folder"))
     Traceback (most recent call last):
-    bgd.runs.types.RunError: nothing to resume in no-such-folder: name the folder of a comparison or run
+    bgd.runs.errors.RunError: nothing to resume in no-such-folder: name the folder of a comparison or run
     """
     paths = run_folders(root)
     outdated = {

@@ -12,15 +12,15 @@ from typing import Annotated
 
 import typer
 
-from bgd.cli.execute import How, In, Jobs, Json, Keep, Quiet, RayAddress, Threads, Where, execute, ready
+from bgd.cli.execute import ExecutorChoice, In, Jobs, Json, Keep, Quiet, RayAddress, RunOptions, Threads, execute, ready
 from bgd.errors import BGDError
 from bgd.experiments import EXPERIMENTS, check_changes, comparison_folder, load, overridden, plan, run_folder
-from bgd.experiments.comparison import Declaration, declare
 from bgd.experiments.plan import preset_of
-from bgd.experiments.reuse import find_done, take_over
+from bgd.experiments.reuse import find_reusable, reuse_results
+from bgd.experiments.storage import Declaration, declare
 from bgd.methods import METHODS
 from bgd.runs.environment import results_folder
-from bgd.runs.executors import Job
+from bgd.runs.executors.local import Job
 from bgd.runs.folder import RunFolder
 
 SCALES = ("smoke", "quick", "short", "bfloat16", "paper")
@@ -149,11 +149,13 @@ def run(
     ] = None,
     jobs: Jobs = 0,
     threads: Threads = 1,
-    executor: In = Where.AUTO,
+    executor: In = ExecutorChoice.AUTO,
     ray_address: RayAddress = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where results go; else BGD_RUNS, else a folder that bgd doctor shows.", show_default=False),
+        typer.Option(
+            help="ExecutorChoice results go; else BGD_RUNS, else a folder that bgd doctor shows.", show_default=False
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help="Of torch: cpu, cuda, cuda:1, mps.")] = "cpu",
     keep: Keep = False,
@@ -183,7 +185,7 @@ def run(
         configs = plan(
             declared,
             scale,
-            methods=labels_from(methods, declared.methods) if methods else None,
+            rows=labels_from(methods, declared.rows) if methods else None,
             columns=columns,
             seeds=seeds_from(seeds) if seeds else None,
             device=device,
@@ -192,10 +194,10 @@ def run(
     place = (out or results_folder()).expanduser()
     folder = comparison_folder(place, declared, scale, changes)
     command = shlex.join(["bgd", *sys.argv[1:]])
-    how = How(jobs, threads, executor, keep, quiet, as_json, ray_address)
+    how = RunOptions(jobs, threads, executor, keep, quiet, as_json, ray_address)
     planned = {run_folder(folder, config): config for config in configs}
     # a run taken over has no network to keep
-    done = find_done(planned, declared, place, threads) if reuse and not keep and not again else {}
+    done = find_reusable(planned, declared, place, threads) if reuse and not keep and not again else {}
     todo = [Job(config, path, how.options()) for path, config in planned.items()]
     # before a wrong declaration stands in place of a right one
     ready([job for job in todo if job.folder not in done], again)
@@ -204,5 +206,5 @@ def run(
             with RunFolder(path).opened(config) as old:
                 old.clear()
     declare(folder, Declaration(experiment=declared, preset=scale, changes=tuple(changes), command=command), configs)
-    take_over(planned, done)
+    reuse_results(planned, done)
     execute(todo, how, [folder], {path: donor.place for path, donor in done.items()})

@@ -12,9 +12,8 @@ from rich.prompt import Confirm
 from rich.table import Table
 from rich.tree import Tree
 
-from bgd.scenarios.knowledge import Knowledge
 from bgd.scenarios.tree import QUESTIONS, SCENARIOS, TREE, Question, Verdict, ask
-from bgd.scenarios.types import Scenario
+from bgd.scenarios.types import Knowledge, Scenario
 
 
 class Answer(StrEnum):

@@ -11,12 +11,13 @@ import difflib
 import os
 from pathlib import Path
 
-from bgd.data import digits, sources
-from bgd.data.cifar import CIFAR10, CIFAR100, CIFAR100_COARSE
-from bgd.data.idx import FASHION_MNIST, MNIST, NOTMNIST
-from bgd.data.own import from_npz, from_torch
-from bgd.data.published import Published
-from bgd.data.svhn import SVHN
+from bgd.data.formats import digits
+from bgd.data.formats.arrays import from_npz, from_torch
+from bgd.data.formats.cifar import CIFAR10, CIFAR100, CIFAR100_COARSE
+from bgd.data.formats.idx import FASHION_MNIST, MNIST, NOTMNIST
+from bgd.data.formats.svhn import SVHN
+from bgd.data.sources import locate
+from bgd.data.sources.published import Published
 from bgd.data.types import DataError, DataSet, Part, cut
 
 __all__ = [
@@ -58,9 +59,9 @@ def available(data: str | Path | None = None) -> dict[str, str]:
     """
     found = {"digits": "embedded"}
     for name, published in PUBLISHED.items():
-        if at_hand := sources.at_hand(published, data):
+        if at_hand := locate.at_hand(published, data):
             found[name] = str(at_hand[0])
-    if folder := sources.data_folder(data):
+    if folder := locate.data_folder(data):
         own = sorted({path.parent for path in folder.glob("*/*.npz")})
         found |= {path.name: str(path) for path in own if path.name not in names()}
     return found
@@ -85,7 +86,7 @@ def load(name: str | Path = "digits", data: str | Path | None = None) -> DataSet
     published = PUBLISHED.get(str(name))
     if published is None:
         return from_npz(_own_folder(name, data))
-    got = sources.obtain(published, data)
+    got = locate.obtain(published, data)
     train, test = got.edition.decode(got.contents)
     notes = [got.edition.note]
     if not got.published:
@@ -98,7 +99,7 @@ def _own_folder(name: str | Path, data: str | Path | None) -> Path:
         if Path(name).expanduser().is_dir():
             return Path(name)
         raise DataError(f"{name} is not a folder")
-    if (folder := sources.data_folder(data)) and any((folder / name).glob("*.npz")):
+    if (folder := locate.data_folder(data)) and any((folder / name).glob("*.npz")):
         return folder / name
     if Path(name).is_dir():
         raise DataError(f"no data set '{name}': for the folder of that name write {os.curdir}{os.sep}{name}")

@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bgd.errors import meant
-from bgd.experiments import (
+from bgd.errors import suggest
+from bgd.experiments.builtin import (
     cifar10_timing,
     cifar10_vgg,
     cifar_10_100,
@@ -30,6 +30,7 @@ from bgd.experiments import (
     split_mnist,
     vision_mix,
 )
+from bgd.experiments.declaration import Experiment, ExperimentError, Preset, Reported, Row
 from bgd.experiments.plan import (
     check_changes,
     check_declaration,
@@ -41,7 +42,6 @@ from bgd.experiments.plan import (
     run_folder,
     slug,
 )
-from bgd.experiments.types import Experiment, ExperimentError, Preset, Reported, Row
 
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
@@ -71,10 +71,10 @@ def find(name: str) -> Experiment:
 
     >>> find("split-mnits")
     Traceback (most recent call last):
-    bgd.experiments.types.ExperimentError: no experiment 'split-mnits': did you mean 'split-mnist'?
+    bgd.experiments.declaration.ExperimentError: no experiment 'split-mnits': did you mean 'split-mnist'?
     """
     if name not in EXPERIMENTS:
-        raise ExperimentError(f"no experiment {name!r}: {meant(name, EXPERIMENTS)}")
+        raise ExperimentError(f"no experiment {name!r}: {suggest(name, EXPERIMENTS)}")
     return EXPERIMENTS[name]
 
 

@@ -18,23 +18,25 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bgd.experiments.comparison import (
-    LOST,
+from bgd.experiments.declaration import Experiment
+from bgd.experiments.storage import (
+    FAILED,
     PACKED,
     REMARKS,
-    Collected,
-    Lost,
+    FailedRun,
+    StoredComparison,
     collect,
     declared,
     in_order,
-    place,
     read_lines,
     read_packed,
+    run_key,
     write_declaration,
 )
-from bgd.experiments.types import Experiment
-from bgd.runs.folder import clear_errors, last_line, read_config, write_atomically
-from bgd.runs.types import RunError, RunResult
+from bgd.files import write_atomically
+from bgd.runs.errors import RunError
+from bgd.runs.folder import clear_errors, last_line, read_config
+from bgd.runs.result import RunResult
 
 DIGITS = 6
 
@@ -56,12 +58,12 @@ def pack(folder: Path, out: Path) -> Path:
     if target.resolve() == folder.resolve():
         raise RunError(f"{target} is the comparison itself: choose another folder with --out")
     experiment = collected.declaration.experiment
-    results = {place(result.config): result for result in _packed_before(target, collected)}
-    results |= {place(result.config): result for result in collected.results}
-    failed = [Lost(config=read_config(path), why=last_line(path)) for path in collected.failed]
-    before = read_lines(target / LOST, Lost)
-    lost = list({place(one.config): one for one in (*before, *collected.lost, *failed)}.values())
-    lost = [one for one in lost if place(one.config) not in results and declared(collected.declaration, one.config)]
+    results = {run_key(result.config): result for result in _packed_before(target, collected)}
+    results |= {run_key(result.config): result for result in collected.results}
+    failed = [FailedRun(config=read_config(path), why=last_line(path)) for path in collected.failed]
+    before = read_lines(target / FAILED, FailedRun)
+    lost = list({run_key(one.config): one for one in (*before, *collected.lost, *failed)}.values())
+    lost = [one for one in lost if run_key(one.config) not in results and declared(collected.declaration, one.config)]
     curves = shows_curves(experiment)
     with clear_errors(target):
         target.mkdir(parents=True, exist_ok=True)
@@ -71,15 +73,15 @@ def pack(folder: Path, out: Path) -> Path:
             target / PACKED, _lines(_small(result, curves) for result in in_order(experiment, results.values()))
         )
         if lost:
-            write_atomically(target / LOST, _lines(json.loads(one.model_dump_json()) for one in lost))
+            write_atomically(target / FAILED, _lines(json.loads(one.model_dump_json()) for one in lost))
         else:
-            (target / LOST).unlink(missing_ok=True)
+            (target / FAILED).unlink(missing_ok=True)
         if collected.remarks and not (target / REMARKS).exists():  # those there may have been written since
             write_atomically(target / REMARKS, (folder / REMARKS).read_bytes())
     return target
 
 
-def _packed_before(target: Path, collected: Collected) -> list[RunResult]:
+def _packed_before(target: Path, collected: StoredComparison) -> list[RunResult]:
     """What the target holds already; an error where the comparison that is to be packed does not know it."""
     before = read_packed(target)
     strangers = [result.config for result in before if not declared(collected.declaration, result.config)]

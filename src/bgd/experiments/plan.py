@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from bgd.errors import meant
-from bgd.experiments.types import Cell, Experiment, ExperimentError, Preset
+from bgd.errors import suggest
+from bgd.experiments.declaration import Cell, Experiment, ExperimentError, Preset
 from bgd.methods import METHODS
 from bgd.runs.build import check
-from bgd.runs.types import RunConfig, Setup, unused
+from bgd.runs.config import RunConfig, Setup, unused
 
 
 def merged(*layers: BaseModel) -> dict[str, Any]:
@@ -43,12 +43,12 @@ def preset_of(experiment: Experiment, name: str | None = None) -> tuple[str, Pre
     >>> from bgd.experiments import find
     >>> preset_of(find("digits"), "smok")
     Traceback (most recent call last):
-    bgd.experiments.types.ExperimentError: digits has no preset 'smok': did you mean 'smoke'?
+    bgd.experiments.declaration.ExperimentError: digits has no preset 'smok': did you mean 'smoke'?
     """
     if name is None:
         name = "quick" if "quick" in experiment.presets else next(iter(experiment.presets))
     if name not in experiment.presets:
-        raise ExperimentError(f"{experiment.name} has no preset {name!r}: {meant(name, experiment.presets)}")
+        raise ExperimentError(f"{experiment.name} has no preset {name!r}: {suggest(name, experiment.presets)}")
     return name, experiment.presets[name]
 
 
@@ -56,7 +56,7 @@ def plan(
     experiment: Experiment,
     preset: str | None = None,
     *,
-    methods: Sequence[str] | None = None,
+    rows: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
     seeds: Sequence[int] | None = None,
     device: str = "cpu",
@@ -66,7 +66,7 @@ def plan(
     Args:
         experiment: the declaration.
         preset: its scale.
-        methods: labels of rows, or names of methods; None for all.
+        rows: labels of rows, or names of methods; None for all.
         columns: labels of columns; None for all.
         seeds: instead of the preset's.
         device: of torch.
@@ -76,13 +76,13 @@ def plan(
         RunError: for a run that could not be done, such as a setting that its method does not know.
 
     >>> from bgd.experiments import find
-    >>> [config.title for config in plan(find("labels-trick"), "smoke", methods=["BGD"])]
+    >>> [config.title for config in plan(find("labels-trick"), "smoke", rows=["BGD"])]
     ['BGD, class learning, seed 2019', 'BGD, + labels trick, seed 2019']
-    >>> sorted({config.row for config in plan(find("mc-samples"), "smoke", methods="SGD, K = 2, capped".split(", "))})
+    >>> sorted({config.row for config in plan(find("mc-samples"), "smoke", rows="SGD, K = 2, capped".split(", "))})
     ['K = 2, capped', 'SGD']
     """
     preset, _ = preset_of(experiment, preset)
-    chosen = places(experiment, preset, methods=methods, columns=columns, seeds=seeds)
+    chosen = places(experiment, preset, rows=rows, columns=columns, seeds=seeds)
     configs = [resolve(experiment, preset, *place, device) for place in chosen]
     checked = set()
     for config in configs:
@@ -96,25 +96,25 @@ def places(
     experiment: Experiment,
     preset: str | None = None,
     *,
-    methods: Sequence[str] | None = None,
+    rows: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
     seeds: Sequence[int] | None = None,
 ) -> list[tuple[str, str, int]]:
     """Row, column and seed of each run that ``plan`` gives for these arguments, without looking into the runs.
 
     >>> from bgd.experiments import find
-    >>> places(find("labels-trick"), "smoke", methods=["BGD"])  # the row of this label; "bgd" is all rows of the method
+    >>> places(find("labels-trick"), "smoke", rows=["BGD"])  # the row of this label; "bgd" is all rows of the method
     [('BGD', 'class learning', 2019), ('BGD', '+ labels trick', 2019)]
     """
     _, scale = preset_of(experiment, preset)
-    rows = _rows(experiment, methods) if methods else list(scale.methods or experiment.methods)
+    rows = _rows(experiment, rows) if rows else list(scale.rows or experiment.rows)
     cells = _choose("column", columns, experiment.columns) if columns else list(experiment.columns)
     chosen = [
         (row, column, seed)
         for seed in (seeds or scale.seeds or experiment.seeds)
         for column in cells
         for row in rows
-        if column in (experiment.methods[row].only or experiment.columns)
+        if column in (experiment.rows[row].only or experiment.columns)
     ]
     if not chosen:
         raise ExperimentError(f"{experiment.name}: nothing to run: none of {rows} takes part in {cells}")
@@ -123,7 +123,7 @@ def places(
 
 def resolve(experiment: Experiment, preset: str, row: str, column: str, seed: int, device: str = "cpu") -> RunConfig:
     """One run with nothing left open."""
-    scale, method = experiment.presets[preset], experiment.methods[row]
+    scale, method = experiment.presets[preset], experiment.rows[row]
     cell = method.columns.get(column, Cell())
     setup = merged(
         experiment.setup,
@@ -149,38 +149,38 @@ def resolve(experiment: Experiment, preset: str, row: str, column: str, seed: in
 def check_declaration(experiment: Experiment) -> None:
     """Refuse a declaration that names rows or columns it does not have, in any of its parts.
 
-    >>> check_declaration(Experiment(name="e", title="E", methods={"A": {"method": "sgd", "only": ["B"]}}))
+    >>> check_declaration(Experiment(name="e", title="E", rows={"A": {"method": "sgd", "only": ["B"]}}))
     Traceback (most recent call last):
-    bgd.experiments.types.ExperimentError: methods.A.only: no column 'B': choose one of accuracy
+    bgd.experiments.declaration.ExperimentError: rows.A.only: no column 'B': choose one of accuracy
     """
-    rows, columns = experiment.methods, experiment.columns
+    rows, columns = experiment.rows, experiment.columns
     named: list[tuple[str, str, Iterable[str], Mapping[str, Any]]] = []
     for label, row in rows.items():
         if row.method not in METHODS:
-            raise ExperimentError(f"methods.{label}.method: no method {row.method!r}: {meant(row.method, METHODS)}")
-        named.append((f"methods.{label}.only", "column", row.only or (), columns))
+            raise ExperimentError(f"rows.{label}.method: no method {row.method!r}: {suggest(row.method, METHODS)}")
+        named.append((f"rows.{label}.only", "column", row.only or (), columns))
         own = {column: columns.get(column) for column in row.only} if row.only else columns
-        named.append((f"methods.{label}.columns", "column", row.columns, own))
+        named.append((f"rows.{label}.columns", "column", row.columns, own))
     for name, preset in experiment.presets.items():
         named.append((f"presets.{name}.columns", "column", preset.columns, columns))
         named.append((f"presets.{name}.settings", "method", preset.settings, rows))
-        named.append((f"presets.{name}.methods", "method", preset.methods or (), rows))
+        named.append((f"presets.{name}.rows", "method", preset.rows or (), rows))
     named.append(("times_of", "method", [experiment.times_of] if experiment.times_of else (), rows))
     named.append(("paper", "method", experiment.paper, rows))
     named += [(f"paper.{row}", "column", cells, columns) for row, cells in experiment.paper.items()]
     for where, what, names, known in named:
         for one in names:
             if one not in known:
-                raise ExperimentError(f"{where}: no {what} {one!r}: {meant(one, known)}")
+                raise ExperimentError(f"{where}: no {what} {one!r}: {suggest(one, known)}")
 
 
 def check_parts(experiment: Experiment) -> None:
     """Refuse a declaration that sets what plays no part in any of the runs that it is said of.
 
-    >>> endless = Experiment(name="e", title="E", methods={"A": {"method": "sgd"}}, setup={"stream": {"beta": 2}})
+    >>> endless = Experiment(name="e", title="E", rows={"A": {"method": "sgd"}}, setup={"stream": {"beta": 2}})
     >>> check_parts(endless)
     Traceback (most recent call last):
-    bgd.experiments.types.ExperimentError: setup.stream.beta: plays no part here: the stream is discrete, ...
+    bgd.experiments.declaration.ExperimentError: setup.stream.beta: plays no part here: the stream is discrete, ...
     """
     setups = {
         (preset, row, column): resolve(experiment, preset, row, column, seed).setup
@@ -205,10 +205,10 @@ def _layers(experiment: Experiment) -> Iterator[tuple[str, Setup, Applies]]:
     yield "setup", experiment.setup, (None, None, None)
     for column, setup in experiment.columns.items():
         yield f"columns.{column}", setup, (None, None, column)
-    for label, row in experiment.methods.items():
-        yield f"methods.{label}.setup", row.setup, (None, label, None)
+    for label, row in experiment.rows.items():
+        yield f"rows.{label}.setup", row.setup, (None, label, None)
         for column, cell in row.columns.items():
-            yield f"methods.{label}.columns.{column}.setup", cell.setup, (None, label, column)
+            yield f"rows.{label}.columns.{column}.setup", cell.setup, (None, label, column)
     for name, preset in experiment.presets.items():
         yield f"presets.{name}.setup", preset.setup, (name, None, None)
         for column, setup in preset.columns.items():
@@ -246,8 +246,8 @@ def overridden(experiment: Experiment, preset: str, changes: Sequence[str]) -> E
             _lay(setup, _nested(key.split("."), value))
             continue
         if not rest:
-            known = [*Setup.model_fields, *(f"{label}.SETTING" for label in experiment.methods)]
-            raise ExperimentError(f"--set {key}: no such key: {meant(key, known)}")
+            known = [*Setup.model_fields, *(f"{label}.SETTING" for label in experiment.rows)]
+            raise ExperimentError(f"--set {key}: no such key: {suggest(key, known)}")
         # a label may hold dots: the setting is what follows the last
         label, _, setting = key.rpartition(".")
         for row in _rows(experiment, [label]):
@@ -265,7 +265,7 @@ def check_changes(changes: Sequence[str], configs: Sequence[RunConfig]) -> None:
 
     >>> check_changes(["stream.iterations=9"], [RunConfig(method="sgd")])
     Traceback (most recent call last):
-    bgd.experiments.types.ExperimentError: --set stream.iterations: plays no part here: the stream is discrete, ...
+    bgd.experiments.declaration.ExperimentError: --set stream.iterations: plays no part here: the stream is ...
     """
     for key, _, text in (change.partition("=") for change in changes):
         first, value = key.partition(".")[0], _value(text)
@@ -343,24 +343,24 @@ def _rows(experiment: Experiment, wanted: Sequence[str]) -> list[str]:
                 del rest[:count]
                 break
         else:
-            known = [*experiment.methods, *(row.method for row in experiment.methods.values())]
-            raise ExperimentError(f"{experiment.name} has no method {rest[0]!r}: {meant(rest[0], known)}")
+            known = [*experiment.rows, *(row.method for row in experiment.rows.values())]
+            raise ExperimentError(f"{experiment.name} has no method {rest[0]!r}: {suggest(rest[0], known)}")
     return rows
 
 
 def _matching(experiment: Experiment, name: str) -> list[str]:
     low = name.lower()
     return (
-        [label for label in experiment.methods if label == name]
-        or [label for label, row in experiment.methods.items() if row.method == name]
-        or [label for label, row in experiment.methods.items() if low in (label.lower(), row.method)]
+        [label for label in experiment.rows if label == name]
+        or [label for label, row in experiment.rows.items() if row.method == name]
+        or [label for label, row in experiment.rows.items() if low in (label.lower(), row.method)]
     )
 
 
 def _choose(what: str, wanted: Sequence[str], known: Mapping[str, Any]) -> list[str]:
     for name in wanted:
         if name not in known:
-            raise ExperimentError(f"no {what} {name!r}: {meant(name, known)}")
+            raise ExperimentError(f"no {what} {name!r}: {suggest(name, known)}")
     return list(dict.fromkeys(wanted))
 
 
@@ -379,13 +379,13 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
     if first["type"] == "extra_forbidden":
         if len(loc) == 1 and "setup" in model.model_fields and loc[0] in Setup.model_fields:
             return f"{where}: no such key here: it belongs in setup"
-        return f"{where}: no such key: {meant(loc[-1], _keys(model, loc[:-1]))}"
+        return f"{where}: no such key: {suggest(loc[-1], _keys(model, loc[:-1]))}"
     if first["type"] == "missing":
         return f"{where}: missing"
     given = "" if isinstance(first.get("input"), dict) else f" {first['input']!r}:"
     if first["type"] == "literal_error" and isinstance(first["input"], str):
         choices = [choice.strip(" '") for choice in first["ctx"]["expected"].replace(" or ", ",").split(",")]
-        return f"{where}:{given} {meant(first['input'], choices)}"
+        return f"{where}:{given} {suggest(first['input'], choices)}"
     return f"{where}:{given} {first['msg'][:1].lower()}{first['msg'][1:]}"
 
 

@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bgd.errors import BGDError
-from bgd.experiments.comparison import PACKED, read_packed, run_folders
+from bgd.experiments.declaration import Experiment
 from bgd.experiments.pack import shows_curves
-from bgd.experiments.types import Experiment
+from bgd.experiments.storage import PACKED, read_packed, run_folders
 from bgd.methods import code_of, settings_of
 from bgd.runs.build import own_data
+from bgd.runs.config import RunConfig
 from bgd.runs.environment import describe
 from bgd.runs.folder import RunFolder, finished, read_config, read_machine, read_result
-from bgd.runs.types import Machine, RunConfig, RunResult
+from bgd.runs.result import Machine, RunResult
 
 LABELS = ("experiment", "preset", "row", "column")
 
@@ -40,16 +41,16 @@ def work(config: RunConfig, defaults: Mapping[str, Any] | None = None) -> str:
     return json.dumps(everything, sort_keys=True)
 
 
-class Donor(NamedTuple):
+class ReusableRun(NamedTuple):
     """A finished run that has done the work of a planned one: where it lies, and its result."""
 
     place: Path
     result: RunResult
 
 
-def find_done(
+def find_reusable(
     planned: Mapping[Path, RunConfig], experiment: Experiment, others: Path, threads: int
-) -> dict[Path, Donor]:
+) -> dict[Path, ReusableRun]:
     """Planned runs of an experiment, by their folders, whose work is done in a run below ``others``.
 
     Only results of runs with as many threads, the same versions of this package and of torch, and the same arrays
@@ -58,18 +59,18 @@ def find_done(
     read is passed over, as is a packed run whose training losses were left out where they are to be shown.
     """
     wanted = {work(config): path for path, config in planned.items() if not finished(path)}
-    found: dict[Path, Donor] = {}
+    found: dict[Path, ReusableRun] = {}
     for place, done, result in _done_below(others, wanted) if wanted else ():
         path = wanted[done]
         here = describe(threads, own_data(planned[path].setup.data), code_of(planned[path].method))
         if path in found or result.machine is None or not _alike(result.machine, here):
             continue
         if result.curve or not shows_curves(experiment):
-            found[path] = Donor(place, result)
+            found[path] = ReusableRun(place, result)
     return found
 
 
-def take_over(planned: Mapping[Path, RunConfig], found: Mapping[Path, Donor]) -> None:
+def reuse_results(planned: Mapping[Path, RunConfig], found: Mapping[Path, ReusableRun]) -> None:
     """Finish planned runs with the results that were found; the machine's record, with its time, comes along."""
     for path, (place, result) in found.items():
         target, config = RunFolder(path), planned[path]

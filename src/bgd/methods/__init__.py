@@ -2,7 +2,7 @@
 
 >>> import torch
 >>> from bgd.scenarios.heads import Heads
->>> from bgd.scenarios.knowledge import Knowledge
+>>> from bgd.scenarios.types import Knowledge
 >>> from bgd.scenarios.types import Scenario
 >>> domain = Scenario("domain", Knowledge.TASK_ID, task_in_testing=False, shared_head=True)
 >>> learner = create("online-ewc", torch.nn.Linear(4, 2), Heads(2, ((0, 1),)), domain, coefficient=700)
@@ -19,32 +19,31 @@ from typing import Any
 
 from torch import nn
 
-from bgd.errors import meant
+from bgd.errors import suggest
 from bgd.methods.adagrad import Adagrad
 from bgd.methods.adam import Adam
-from bgd.methods.base import Base
 from bgd.methods.bbb import BBB
-from bgd.methods.bgd import BGD
+from bgd.methods.bgd import BGDLearner
+from bgd.methods.common.base import Base
+from bgd.methods.common.likelihoods import Categorical, Gaussian, Likelihood
+from bgd.methods.common.outputs import Outputs, Over
+from bgd.methods.common.penalised import Penalised
+from bgd.methods.common.types import Learner, MethodError
 from bgd.methods.ewc import EWC
 from bgd.methods.kfac import KFAC
 from bgd.methods.l2 import L2
 from bgd.methods.laplace import Laplace
-from bgd.methods.likelihoods import Categorical, Gaussian, Likelihood
 from bgd.methods.lwf import LwF
 from bgd.methods.mas import MAS
 from bgd.methods.noisy_adam import NoisyAdam
 from bgd.methods.noisy_kfac import NoisyKFAC
 from bgd.methods.offline import Offline
 from bgd.methods.online_ewc import OnlineEWC
-from bgd.methods.outputs import Outputs, Over
-from bgd.methods.penalised import Penalised
 from bgd.methods.sgd import SGD
 from bgd.methods.si import SI
-from bgd.methods.types import Learner, MethodError
 from bgd.methods.vcl import VCL
 from bgd.scenarios.heads import Heads
-from bgd.scenarios.knowledge import Knowledge
-from bgd.scenarios.types import Scenario
+from bgd.scenarios.types import Knowledge, Scenario
 
 METHODS: dict[str, type[Base]] = {
     "sgd": SGD,
@@ -62,7 +61,7 @@ METHODS: dict[str, type[Base]] = {
     "noisy-adam": NoisyAdam,
     "kfac": KFAC,
     "noisy-kfac": NoisyKFAC,
-    "bgd": BGD,
+    "bgd": BGDLearner,
     "offline": Offline,
 }
 """Every method by name: one line each."""
@@ -99,7 +98,7 @@ def create(
     >>> agnostic = Scenario("discrete task-agnostic", Knowledge.NOTHING, False, True)
     >>> create("ewc", nn.Linear(4, 2), Heads(2, ((0, 1),)), agnostic)
     Traceback (most recent call last):
-    bgd.methods.types.MethodError: 'ewc' needs BOUNDARIES, but the scenario 'discrete task-agnostic' reveals \
+    bgd.methods.common.types.MethodError: 'ewc' needs BOUNDARIES, but the scenario 'discrete task-agnostic' reveals \
 NOTHING. Alternatives: online-ewc with consolidate_every=1; mas with consolidate_every=1; sgd; adam...
     """
     method = find(name)
@@ -107,8 +106,10 @@ NOTHING. Alternatives: online-ewc with consolidate_every=1; mas with consolidate
     over = _loss_over(scenario, labels_trick, loss_over)
     outputs = Outputs(heads, over, likelihood)
     learner = method(net, outputs, **settings)
-    if forgotten := [attribute for attribute in learner.saved if not hasattr(learner, attribute)]:
-        raise MethodError(f"{name!r} lists {forgotten[0]!r} in saved, and has no such attribute once it is made")
+    if forgotten := [attribute for attribute in learner.state_attributes if not hasattr(learner, attribute)]:
+        raise MethodError(
+            f"{name!r} lists {forgotten[0]!r} in state_attributes, and has no such attribute once it is made"
+        )
     if learner.needs > scenario.reveals:
         raise MethodError(
             f"{name!r} needs {learner.needs.name}, but the scenario {scenario.name!r} reveals "
@@ -122,10 +123,10 @@ def find(name: str) -> type[Base]:
 
     >>> find("online-ecw")
     Traceback (most recent call last):
-    bgd.methods.types.MethodError: no method 'online-ecw': did you mean 'online-ewc'?
+    bgd.methods.common.types.MethodError: no method 'online-ecw': did you mean 'online-ewc'?
     """
     if name not in METHODS:
-        raise MethodError(f"no method {name!r}: {meant(name, list(METHODS))}")
+        raise MethodError(f"no method {name!r}: {suggest(name, list(METHODS))}")
     return METHODS[name]
 
 
@@ -156,7 +157,7 @@ def _check_settings(name: str, settings: dict[str, Any]) -> None:
     known = list(settings_of(name))
     for setting in settings:
         if setting not in known:
-            hint = meant(setting, known) if known else "settings are the arguments of __init__ after a *"
+            hint = suggest(setting, known) if known else "settings are the arguments of __init__ after a *"
             raise MethodError(f"{name!r} has no setting {setting!r}: {hint}")
 
 
@@ -181,7 +182,6 @@ def _alternatives(reveals: Knowledge) -> list[str]:
 
 __all__ = [
     "BBB",
-    "BGD",
     "EWC",
     "KFAC",
     "L2",
@@ -192,6 +192,7 @@ __all__ = [
     "VCL",
     "Adagrad",
     "Adam",
+    "BGDLearner",
     "Base",
     "Categorical",
     "Gaussian",

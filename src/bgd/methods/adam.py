@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import nn
 
-from bgd.methods.base import Base, optimizer_for
-from bgd.methods.outputs import Outputs
+from bgd.methods.common.base import Base, optimizer_for
+from bgd.methods.common.outputs import Outputs
 
 
 class Adam(Base):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import nn
 
-from bgd.methods.outputs import Outputs
-from bgd.methods.types import check_numbers
-from bgd.methods.variational import MeanField, Sampling, Variational, check_train_size
+from bgd.methods.common.outputs import Outputs
+from bgd.methods.common.variational import MeanField, Sampling, Variational, check_train_size
+from bgd.validation import check_numbers
 
 
 class BBB(Variational):

@@ -10,14 +10,14 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from bgd.inference import evaluating
-from bgd.methods.base import Base
-from bgd.methods.outputs import Outputs, check_outputs, masked
-from bgd.methods.types import check_whole
-from bgd.optim.bgd import BGD as BGDOptimizer
+from bgd.methods.common.base import Base
+from bgd.methods.common.outputs import Outputs, check_outputs, masked
+from bgd.optim.bgd import BGD
 from bgd.optim.noise import NoiseKind
+from bgd.validation import check_whole
 
 
-class BGD(Base):
+class BGDLearner(Base):
     """mean <- mean - lr std^2 E[g], std <- std exp(-asinh(std E[g eps] / 2)): needs no boundaries, no task ids.
 
     All of it is :class:`bgd.optim.BGD`; g is the gradient of the *summed* loss of the batch.
@@ -42,12 +42,12 @@ class BGD(Base):
         seed: of the noise.
 
     >>> from bgd.scenarios.heads import Heads
-    >>> learner = BGD(nn.Linear(4, 2), Outputs(Heads(2, ((0, 1),))), std_init=0.05)
+    >>> learner = BGDLearner(nn.Linear(4, 2), Outputs(Heads(2, ((0, 1),))), std_init=0.05)
     >>> learner.observe(torch.zeros(8, 4), torch.ones(8, dtype=torch.int64)) > 0
     True
     """
 
-    optimizer: BGDOptimizer
+    optimizer: BGD
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class BGD(Base):
         seed: int = 0,
     ) -> None:
         check_whole(0, test_samples=test_samples)
-        posterior = BGDOptimizer(
+        posterior = BGD(
             net.parameters(),
             std_init,
             mc_samples,

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from torch import nn
 
-from bgd.methods.base import generator_for
-from bgd.methods.importance import ImportanceOver, check_over, fisher
-from bgd.methods.likelihoods import Label, check_label
-from bgd.methods.outputs import Outputs
-from bgd.methods.penalised import Penalised
-from bgd.methods.penalty import Weights
+from bgd.methods.common.base import generator_for
+from bgd.methods.common.likelihoods import Label, check_label
+from bgd.methods.common.outputs import Outputs
+from bgd.methods.common.penalised import Penalised
+from bgd.methods.common.penalty import Weights
+from bgd.methods.curvature.importance import ImportanceOver, check_over, fisher
 from bgd.scenarios.types import Batch
 
 
@@ -40,7 +40,7 @@ class EWC(Penalised):
     'BOUNDARIES'
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("penalty", "generator")
+    state_attributes: ClassVar[tuple[str, ...]] = ("penalty", "generator")
 
     def __init__(
         self,

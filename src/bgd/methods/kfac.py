@@ -7,19 +7,19 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from bgd.methods.base import Base, trainable
-from bgd.methods.likelihoods import Label
-from bgd.methods.natural import KLClip, Natural
-from bgd.methods.outputs import Outputs
-from bgd.methods.types import check_numbers
+from bgd.methods.common.base import Base, trainable
+from bgd.methods.common.likelihoods import Label
+from bgd.methods.common.outputs import Outputs
+from bgd.methods.curvature.natural import KLClip, Natural
 from bgd.scenarios.types import Batch
+from bgd.validation import check_numbers
 
 
 class KFAC(Base):
     """Natural gradient descent, W <- W - lr G^-1 (dloss/dW) A^-1, with a Kronecker-factored Fisher for each layer.
 
     A = E[a a^T] from the inputs of the layer and G = E[g g^T] from the gradients at its outputs are moving averages,
-    damped by gamma as (A + pi sqrt(gamma)) x (G + sqrt(gamma) / pi): see :class:`~bgd.methods.natural.Natural`. The
+    damped by gamma as (A + pi sqrt(gamma)) x (G + sqrt(gamma) / pi): see :class:`.Natural`. The
     labels of G are drawn from the model, as Fisher information asks. For BatchNorm the Fisher is taken as diagonal.
 
     Args:
@@ -43,7 +43,7 @@ class KFAC(Base):
     True
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("natural",)
+    state_attributes: ClassVar[tuple[str, ...]] = ("natural",)
 
     def __init__(
         self,

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from torch import nn
 
-from bgd.methods.outputs import Outputs
-from bgd.methods.penalised import Penalised, ones_like
-from bgd.methods.penalty import Weights
+from bgd.methods.common.outputs import Outputs
+from bgd.methods.common.penalised import Penalised, ones_like
+from bgd.methods.common.penalty import Weights
 from bgd.scenarios.types import Batch
 
 

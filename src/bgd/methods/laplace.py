@@ -7,17 +7,16 @@ from typing import Any, ClassVar, Literal, get_args
 
 from torch import nn
 
-from bgd.methods.base import Base, generator_for, optimizer_for
-from bgd.methods.block_penalty import BlockPenalty
-from bgd.methods.curvature import Samples, Shape, curvature_of, groups_of
-from bgd.methods.kronecker import Curvature
-from bgd.methods.likelihoods import Label, check_label
-from bgd.methods.outputs import Outputs
-from bgd.methods.reservoir import Reservoir
-from bgd.methods.types import check_choice, check_numbers, check_whole
-from bgd.methods.variational import check_train_size
-from bgd.scenarios.knowledge import Knowledge
-from bgd.scenarios.types import Batch
+from bgd.methods.common.base import Base, generator_for, optimizer_for
+from bgd.methods.common.likelihoods import Label, check_label
+from bgd.methods.common.outputs import Outputs
+from bgd.methods.common.reservoir import Reservoir
+from bgd.methods.common.variational import check_train_size
+from bgd.methods.curvature.block_penalty import BlockPenalty
+from bgd.methods.curvature.kronecker import Curvature
+from bgd.methods.curvature.task_curvature import Samples, Shape, curvature_of, groups_of
+from bgd.scenarios.types import Batch, Knowledge
+from bgd.validation import check_choice, check_numbers, check_whole
 
 Kind = Literal["ptl", "al", "ol"]
 """Per-task, approximate, or online Laplace."""
@@ -71,7 +70,7 @@ class Laplace(Base):
     """
 
     needs = Knowledge.BOUNDARIES
-    saved: ClassVar[tuple[str, ...]] = ("penalty", "generator", "ended", "past")
+    state_attributes: ClassVar[tuple[str, ...]] = ("penalty", "generator", "ended", "past")
 
     def __init__(
         self,

@@ -11,13 +11,13 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from bgd.inference import evaluating
-from bgd.methods.base import Base, optimizer_for
-from bgd.methods.likelihoods import Categorical
-from bgd.methods.outputs import Outputs, masked
-from bgd.methods.penalty import Weights
-from bgd.methods.types import MethodError, check_choice, check_numbers
-from bgd.scenarios.knowledge import Knowledge
-from bgd.scenarios.types import Batch
+from bgd.methods.common.base import Base, optimizer_for
+from bgd.methods.common.likelihoods import Categorical
+from bgd.methods.common.outputs import Outputs, masked
+from bgd.methods.common.penalty import Weights
+from bgd.methods.common.types import MethodError
+from bgd.scenarios.types import Batch, Knowledge
+from bgd.validation import check_choice, check_numbers
 
 
 class LwF(Base):
@@ -46,7 +46,7 @@ class LwF(Base):
     """
 
     needs = Knowledge.BOUNDARIES
-    saved: ClassVar[tuple[str, ...]] = ("teacher", "old", "ended")
+    state_attributes: ClassVar[tuple[str, ...]] = ("teacher", "old", "ended")
 
     def __init__(
         self,

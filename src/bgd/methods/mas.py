@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from torch import nn
 
-from bgd.methods.importance import ImportanceOver, check_over, sensitivity
-from bgd.methods.outputs import Outputs
-from bgd.methods.penalised import Penalised
-from bgd.methods.penalty import Weights
+from bgd.methods.common.outputs import Outputs
+from bgd.methods.common.penalised import Penalised
+from bgd.methods.common.penalty import Weights
+from bgd.methods.curvature.importance import ImportanceOver, check_over, sensitivity
 from bgd.scenarios.types import Batch
 
 
@@ -29,7 +29,7 @@ class MAS(Penalised):
         importance_over: "sample" as Aljundi et al., or "batch" as Hsu et al.: absolute values are taken after
             the mean over a batch.
         consolidate_every: None (at boundaries), or a number of iterations: then nothing needs to be known,
-            and :class:`~bgd.methods.penalised.Penalised` says what happens.
+            and :class:`~bgd.methods.common.penalised.Penalised` says what happens.
         proximal: take the penalty's step exactly rather than by its gradient; None: only where
             ``consolidate_every`` is set. See there.
 

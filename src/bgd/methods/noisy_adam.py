@@ -8,12 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from bgd.inference import evaluating
-from bgd.methods.importance import per_sample
-from bgd.methods.noisy import Noisy, normals
-from bgd.methods.outputs import Outputs, masked
-from bgd.methods.penalty import Weights
-from bgd.methods.types import MethodError, check_choice
+from bgd.methods.common.outputs import Outputs, masked
+from bgd.methods.common.penalty import Weights
+from bgd.methods.common.types import MethodError
+from bgd.methods.curvature.importance import per_sample
+from bgd.methods.curvature.noisy import Noisy, normals
 from bgd.scenarios.types import Batch
+from bgd.validation import check_choice
 
 NoisyFisher = Literal["gradient", "sample"]
 """What f averages: the square of the batch's mean gradient, or the mean of the squared gradients of its samples."""
@@ -59,7 +60,7 @@ class NoisyAdam(Noisy):
     tensor([0.0500, 0.0500])
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("m", "f")
+    state_attributes: ClassVar[tuple[str, ...]] = ("m", "f")
 
     def __init__(
         self,

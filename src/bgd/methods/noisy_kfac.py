@@ -7,12 +7,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from bgd.methods.kronecker import Kronecker, from_matrix, to_matrix
-from bgd.methods.likelihoods import Label
-from bgd.methods.natural import KLClip, Natural
-from bgd.methods.noisy import TRAINING, Noisy, normals
-from bgd.methods.outputs import Outputs
-from bgd.methods.penalty import Weights
+from bgd.methods.common.likelihoods import Label
+from bgd.methods.common.outputs import Outputs
+from bgd.methods.common.penalty import Weights
+from bgd.methods.curvature.kronecker import Kronecker, from_matrix, to_matrix
+from bgd.methods.curvature.natural import KLClip, Natural
+from bgd.methods.curvature.noisy import TRAINING, Noisy, normals
 from bgd.scenarios.types import Batch
 
 
@@ -20,7 +20,7 @@ class NoisyKFAC(Noisy):
     """A matrix-variate Gaussian for each layer, its covariance an inverse Kronecker-factored Fisher: K-FAC with noise.
 
     With gamma_in = lambda / (N eta), gamma = gamma_in + gamma_ex, l the mean log-likelihood of the batch, and A^gamma,
-    G^gamma the damped factors A + pi sqrt(gamma), G + sqrt(gamma) / pi of :class:`~bgd.methods.natural.Natural`,
+    G^gamma the damped factors A + pi sqrt(gamma), G + sqrt(gamma) / pi of :class:`.Natural`,
 
         W  ~ MN(M, lambda / N (A^gamma_in)^-1, (G^gamma_in)^-1)
         V  = dl/dW - gamma_in W
@@ -56,7 +56,7 @@ class NoisyKFAC(Noisy):
     torch.Size([2])
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("natural",)
+    state_attributes: ClassVar[tuple[str, ...]] = ("natural",)
 
     def __init__(
         self,

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 from torch import nn
 
-from bgd.methods.base import generator_for
-from bgd.methods.importance import ImportanceOver, check_over, fisher
-from bgd.methods.likelihoods import Label, check_label
-from bgd.methods.outputs import Outputs
-from bgd.methods.penalised import Penalised
-from bgd.methods.penalty import Weights
-from bgd.methods.types import MethodError
+from bgd.methods.common.base import generator_for
+from bgd.methods.common.likelihoods import Label, check_label
+from bgd.methods.common.outputs import Outputs
+from bgd.methods.common.penalised import Penalised
+from bgd.methods.common.penalty import Weights
+from bgd.methods.common.types import MethodError
+from bgd.methods.curvature.importance import ImportanceOver, check_over, fisher
 from bgd.scenarios.types import Batch
 
 
@@ -31,7 +31,7 @@ class OnlineEWC(Penalised):
         fisher_label: "predicted" (as Hsu et al.), "true", "sampled" or "exact".
         fisher_over: "sample", or "batch": gradients are squared after their mean over a batch.
         consolidate_every: None (at boundaries), or a number of iterations: then nothing needs to be known,
-            and :class:`~bgd.methods.penalised.Penalised` says what happens.
+            and :class:`~bgd.methods.common.penalised.Penalised` says what happens.
         proximal: take the penalty's step exactly rather than by its gradient; None: only where
             ``consolidate_every`` is set. See there.
         seed: for ``fisher_label="sampled"``.
@@ -41,7 +41,7 @@ class OnlineEWC(Penalised):
     'NOTHING'
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("penalty", "generator")
+    state_attributes: ClassVar[tuple[str, ...]] = ("penalty", "generator")
 
     def __init__(
         self,

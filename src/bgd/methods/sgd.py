@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from bgd.methods.base import Base
-from bgd.methods.outputs import Outputs
-from bgd.methods.types import MethodError, check_whole
+from bgd.methods.common.base import Base
+from bgd.methods.common.outputs import Outputs
+from bgd.methods.common.types import MethodError
 from bgd.scenarios.types import Batch
+from bgd.validation import check_whole
 
 
 class SGD(Base):

@@ -9,10 +9,10 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from bgd.methods.outputs import Outputs
-from bgd.methods.penalised import Penalised
-from bgd.methods.penalty import Weights
-from bgd.methods.types import MethodError
+from bgd.methods.common.outputs import Outputs
+from bgd.methods.common.penalised import Penalised
+from bgd.methods.common.penalty import Weights
+from bgd.methods.common.types import MethodError
 from bgd.scenarios.types import Batch
 
 
@@ -36,7 +36,7 @@ class SI(Penalised):
     'BOUNDARIES'
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("penalty", "path", "start")
+    state_attributes: ClassVar[tuple[str, ...]] = ("penalty", "path", "start")
 
     def __init__(
         self,

@@ -8,10 +8,9 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from bgd.methods.outputs import Outputs
-from bgd.methods.variational import MeanField, Sampling, Variational, check_train_size
-from bgd.scenarios.knowledge import Knowledge
-from bgd.scenarios.types import Batch
+from bgd.methods.common.outputs import Outputs
+from bgd.methods.common.variational import MeanField, Sampling, Variational, check_train_size
+from bgd.scenarios.types import Batch, Knowledge
 
 
 class VCL(Variational):
@@ -39,7 +38,7 @@ class VCL(Variational):
     """
 
     needs = Knowledge.BOUNDARIES
-    saved: ClassVar[tuple[str, ...]] = ("posterior", "generator", "used", "ended")
+    state_attributes: ClassVar[tuple[str, ...]] = ("posterior", "generator", "used", "ended")
 
     def __init__(
         self,

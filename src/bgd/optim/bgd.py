@@ -12,24 +12,23 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
 from bgd.optim import noise as noises
-from bgd.optim.arguments import (
+from bgd.optim.batchnorm import RunningStatistics, find_models
+from bgd.optim.compile_shapes import BatchShapes
+from bgd.optim.diagnostics import REMEDY, CollapseWatch, Health, examine
+from bgd.optim.estimators.gradient_sums import GradientSumBuffers, GradientSums
+from bgd.optim.update_all import move, move_in_place
+from bgd.optim.validation import (
     StdInit,
-    check_choice,
-    check_count,
     check_group,
     check_std,
-    first_seed,
     posterior_dtype,
+    resolve_seed,
     resolve_std,
 )
-from bgd.optim.health import REMEDY, CollapseWatch, Health, examine
-from bgd.optim.moving import move, move_in_place
-from bgd.optim.norms import RunningStatistics, find_models
-from bgd.optim.pending import Pending, SumMemory
-from bgd.optim.shapes import BatchShapes
+from bgd.validation import check_choice, check_whole
 
 if TYPE_CHECKING:
-    from bgd.optim.batched import BatchedStep, Objective
+    from bgd.optim.estimators.batched import BatchedStep, Objective
 
 Params = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
@@ -117,8 +116,8 @@ class BGD(Optimizer):
         implicit_damping: float = 1.0,
         nonfinite: Literal["raise", "skip"] = "raise",
     ) -> None:
-        check_count("mc_samples", mc_samples)
-        check_count("implicit_iterations", implicit_iterations)
+        check_whole(1, mc_samples=mc_samples)
+        check_whole(1, implicit_iterations=implicit_iterations)
         check_choice("reduction", reduction, ("sum", "mean"))
         check_choice("noise", noise, noises.KINDS)
         check_choice("nonfinite", nonfinite, ("raise", "skip"))
@@ -136,7 +135,7 @@ class BGD(Optimizer):
         self.implicit_tolerance = implicit_tolerance
         self.implicit_damping = implicit_damping
         self.nonfinite = nonfinite
-        self.seed = first_seed(seed, generator)
+        self.seed = resolve_seed(seed, generator)
         self.steps = 0
         self.skipped_steps = 0
         self.draws = 0
@@ -148,13 +147,13 @@ class BGD(Optimizer):
 
     def _idle(self) -> None:
         """Everything that lives only while a step does, or can be found again."""
-        self._pending: Pending | None = None
+        self._pending: GradientSums | None = None
         self._inside_sampled = False
         self._watch = CollapseWatch()
         self._running_statistics: RunningStatistics | None = None
         self._embeddings: set[Tensor] = set()
-        self._memory = noises.NoiseMemory()
-        self._sums = SumMemory()
+        self._memory = noises.NoiseBuffers()
+        self._sums = GradientSumBuffers()
 
     @property
     def _statistics(self) -> RunningStatistics:
@@ -364,14 +363,14 @@ class BGD(Optimizer):
         self._write(pending.params, pending.eps)
         self.zero_grad()
 
-    def _begin(self) -> Pending:
+    def _begin(self) -> GradientSums:
         _ = self._statistics  # looks at the modules, and refuses some, before anything is begun
         params = self._active()
         if not params:
             raise RuntimeError("no parameter requires a gradient: there is nothing to sample")
         self._adopt_mean(params)
         e_g, e_g_eps = self._sums.zeros([self.state[p]["std"] for p in params])
-        self._pending = Pending(params, e_g, e_g_eps)
+        self._pending = GradientSums(params, e_g, e_g_eps)
         return self._pending
 
     @torch.no_grad()
@@ -409,7 +408,7 @@ class BGD(Optimizer):
         if self.nonfinite == "skip":
             return False
         names = ", ".join(map(self._name, bad[:5]))
-        complaint = self._health(pending).complaint
+        complaint = self._health(pending).message
         raise FloatingPointError(
             f"NaN or infinite gradient in {names} at step {self.steps}: the posterior is unchanged. "
             + (
@@ -472,7 +471,7 @@ class BGD(Optimizer):
         self.steps += 1
         return pending.mean_loss()
 
-    def _health(self, pending: Pending) -> Health:
+    def _health(self, pending: GradientSums) -> Health:
         initial = {p: self._std_init(p, group) for group in self.param_groups for p in group["params"]}
         stds = [self.state[p]["std"] for p in pending.params]
         # An embedding's gradient is 0 in all rows that the batch does not use, that of a part that was left out of
@@ -495,7 +494,7 @@ class BGD(Optimizer):
         ceiling: float | Literal["init"] | None = group["std_max"]
         return self._std_init(p, group) if ceiling == "init" else ceiling
 
-    # --- what a distributed optimizer does differently (see bgd.optim.distributed)
+    # --- what a distributed optimizer does differently (see bgd.optim.estimators.distributed)
 
     def _own_samples(self) -> range:
         """Which of the K samples this process draws."""
@@ -505,7 +504,7 @@ class BGD(Optimizer):
         """The sample that follows after ``count`` samples of this process."""
         return count
 
-    def _reduce(self, pending: Pending, batch_size: int | None) -> float:
+    def _reduce(self, pending: GradientSums, batch_size: int | None) -> float:
         """Complete the sums; returns what turns them into sums over the examples of the batch."""
         del pending
         return float(batch_size) if self.reduction == "mean" and batch_size is not None else 1.0
@@ -559,7 +558,7 @@ class BGD(Optimizer):
         >>> BGD(model.parameters()).sample_weights(5)[model.weight].shape
         torch.Size([5, 1, 3])
         """
-        check_count("count", count)
+        check_whole(1, count=count)
         self._check_at_rest("sample_weights()")
         params = self._uncertain()
         self._adopt_mean(params)
@@ -590,7 +589,7 @@ class BGD(Optimizer):
         >>> step = optimizer.batched(model, objective, compile=False)
         >>> loss = step(torch.randn(8, 3), torch.randint(2, (8,)))
         """
-        from bgd.optim.batched import BatchedStep
+        from bgd.optim.estimators.batched import BatchedStep
 
         return BatchedStep(self, model, objective, chunk_size=chunk_size, compile=compile)
 

@@ -23,7 +23,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from bgd.optim.compiling import CompiledOrEager
+from bgd.optim.compilation import CompiledOrEager
 
 NoiseKind = Literal["torch", "hash"]
 KINDS: tuple[NoiseKind, ...] = get_args(NoiseKind)
@@ -86,11 +86,11 @@ def normal(kind: NoiseKind, keys: Sequence[int], size: int, buffer: Tensor) -> T
     return buffer
 
 
-class NoiseMemory:
+class NoiseBuffers:
     """Noise for all weights of a network, in the same memory at every call: fresh memory costs more than the writing.
 
     >>> weights = [torch.zeros(2, 3), torch.zeros(4)]
-    >>> [eps.shape for eps in NoiseMemory().normal("torch", [fold(7, 0), fold(7, 1)], weights)]
+    >>> [eps.shape for eps in NoiseBuffers().normal("torch", [fold(7, 0), fold(7, 1)], weights)]
     [torch.Size([2, 2, 3]), torch.Size([2, 4])]
     """
 

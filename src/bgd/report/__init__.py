@@ -5,11 +5,11 @@
 ['index.html', 'summary.csv', 'runs.csv', 'report.json']
 """
 
-from bgd.report.comparison import Comparison, Entry, Unfinished, compare
+from bgd.report.figures.catalog import Plot, plots
 from bgd.report.load import ReportError, load
 from bgd.report.page import Section, page
-from bgd.report.plots import Plot, plots
 from bgd.report.statistics import Difference, Summary, Verdict, difference, summarise, verdict
+from bgd.report.summary import Comparison, Entry, Unfinished, compare
 from bgd.report.tables import tables, to_markdown, to_rich, to_text
 from bgd.report.write import FORMATS, USUAL, write, write_markdown
 

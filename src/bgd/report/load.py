@@ -8,10 +8,10 @@ from pathlib import Path
 
 from bgd.errors import BGDError
 from bgd.experiments import EXPERIMENTS
-from bgd.experiments.comparison import FILE, Collected, collect, run_folders
-from bgd.report.comparison import Comparison, Unfinished, compare
+from bgd.experiments.storage import FILE, StoredComparison, collect, run_folders
+from bgd.report.summary import Comparison, Unfinished, compare
 from bgd.runs.folder import finished, last_line, read_config, read_result
-from bgd.runs.types import RunResult
+from bgd.runs.result import RunResult
 
 
 class ReportError(BGDError):
@@ -61,7 +61,7 @@ def load(folders: str | Path | Iterable[str | Path]) -> list[Comparison]:
     )
 
 
-def comparison(content: Collected) -> Comparison:
+def comparison(content: StoredComparison) -> Comparison:
     """What a folder holds of a declared comparison, with the runs that are missing and the user's own changes."""
     declaration = content.declaration
     made = compare(

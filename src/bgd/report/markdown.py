@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bgd.report import words
-from bgd.report.caveats import caveats
-from bgd.report.comparison import Comparison, settings
+from bgd.report import formatting
+from bgd.report.figures.catalog import Plot
+from bgd.report.notes import caveats
 from bgd.report.page import Section
-from bgd.report.plots import Plot
 from bgd.report.statistics import Verdict
+from bgd.report.summary import Comparison, settings
 from bgd.report.tables import detail, extras, markdown_text, measures, overview, to_markdown
 
 RULE = (
@@ -52,13 +52,13 @@ def _index(sections: Sequence[Section]) -> str:
         agree = sum(v is Verdict.AGREES for v in c.verdicts)
         total = len(c.runs) + len(c.unfinished)
         runs = str(total) if not c.unfinished else f"{len(c.runs)} of {total}"
-        said = f"{agree} of {len(c.verdicts)}" if c.verdicts else words.NONE
+        said = f"{agree} of {len(c.verdicts)}" if c.verdicts else formatting.NONE
         cells = (
             f"[{markdown_text(heading)}](#{_anchor(heading)})",
             markdown_text(c.preset),
             runs,
             said,
-            words.duration(c.seconds),
+            formatting.duration(c.seconds),
         )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) if sections else ""
@@ -132,7 +132,7 @@ def _folded(title: str, *parts: str) -> str:
 
 def _settings(values: Mapping[str, Any]) -> str:
     return (
-        ", ".join(f"{markdown_text(key)} {markdown_text(words.setting(value))}" for key, value in values.items())
+        ", ".join(f"{markdown_text(key)} {markdown_text(formatting.setting(value))}" for key, value in values.items())
         or "nothing"
     )
 
@@ -146,14 +146,16 @@ def _provenance(comparison: Comparison) -> str:
         facts.append(f"Paper: {markdown_text(experiment.source)}.")
     about = f": {preset.about}" if preset and preset.about else ""
     if comparison.preset:
-        facts.append(markdown_text(words.sentence(f"Preset {comparison.preset}{about}")))
+        facts.append(markdown_text(formatting.sentence(f"Preset {comparison.preset}{about}")))
     if comparison.changes:
         facts.append(f"Changed: {markdown_text(', '.join(comparison.changes))}.")
     if comparison.runs:
-        facts.append(words.seeds_in_words([run.config.seed for run in comparison.runs]))
+        facts.append(formatting.seeds_in_words([run.config.seed for run in comparison.runs]))
     machines = [run.machine for run in comparison.runs if run.machine]
     if machines:
-        facts.append(f"{words.duration(comparison.seconds)} of computing on {markdown_text(machines[0].platform)}.")
+        facts.append(
+            f"{formatting.duration(comparison.seconds)} of computing on {markdown_text(machines[0].platform)}."
+        )
     return " ".join(facts)
 
 

@@ -11,12 +11,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from bgd._version import __version__
-from bgd.report import data, tables, words
-from bgd.report.caveats import caveats
-from bgd.report.comparison import Comparison, Entry, settings
-from bgd.report.plots import Plot
+from bgd.report import export as data
+from bgd.report import formatting, tables
+from bgd.report.figures.catalog import Plot
+from bgd.report.figures.style import css_colours, inline_svg
+from bgd.report.notes import caveats
 from bgd.report.statistics import Verdict
-from bgd.report.style import css_colours, inline_svg
+from bgd.report.summary import Comparison, Entry, settings
 
 SNIPPET = """\
 from bgd import BGD
@@ -62,7 +63,7 @@ def page(sections: Sequence[Section], command: str, title: str | None = None) ->
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"words": words.value, "duration": words.duration, "setting": words.setting}
+    environment.filters |= {"words": formatting.value, "duration": formatting.duration, "setting": formatting.setting}
     comparisons = [section.comparison for section in sections]
     verdicts = [verdict for c in comparisons for verdict in c.verdicts]
     default = comparisons[0].title if len(comparisons) == 1 else "Continual learning, compared"
@@ -96,7 +97,7 @@ def _section(section: Section, number: int, several: bool) -> dict[str, Any]:
         "source": experiment.source if experiment else "",
         "notes": experiment.notes if experiment else (),
         "remarks": [" ".join(block.split()) for block in comparison.remarks.split("\n\n") if block.strip()],
-        "about": words.sentence(
+        "about": formatting.sentence(
             f"{comparison.preset}: {preset.about}" if preset and preset.about else comparison.preset
         ),
         "changes": comparison.changes,
@@ -114,7 +115,7 @@ def _section(section: Section, number: int, several: bool) -> dict[str, Any]:
         "small": [_figure(plot, anchor) for plot in section.plots if plot.small],
         "same": same,
         "different": list(different.items()),
-        "seeds": words.seeds_in_words([run.config.seed for run in comparison.runs]),
+        "seeds": formatting.seeds_in_words([run.config.seed for run in comparison.runs]),
         "environment": _environment(comparison),
         "scaled": comparison.has_paper and not comparison.verdicts,
     }
@@ -136,16 +137,20 @@ def _cell(comparison: Comparison, row: str, column: str) -> dict[str, Any] | Non
         return None
     ours = entry.ours
     return {
-        "value": words.value(ours) if ours else None,
+        "value": formatting.value(ours) if ours else None,
         "state": "" if ours else ("failed" if any(u.state == "failed" for u in entry.unfinished) else "not finished"),
         "bar": max(0.0, min(100.0, ours.mean)) if ours and ours.mean == ours.mean else None,
         "best": entry.best,
-        "paper": words.value(entry.paper) if entry.paper else None,
+        "paper": formatting.value(entry.paper) if entry.paper else None,
         "tick": entry.paper.mean if entry.paper else None,
         "verdict": entry.verdict.name.lower(),
         "said": _said(entry),
-        "partial": f"{len(entry.runs)} of {words.count(entry.wanted, 'seed')}" if entry.unfinished and ours else "",
-        "warned": f"{entry.warned} of {words.count(len(entry.runs), 'run')} with a warning" if entry.warned else "",
+        "partial": f"{len(entry.runs)} of {formatting.count(entry.wanted, 'seed')}"
+        if entry.unfinished and ours
+        else "",
+        "warned": f"{entry.warned} of {formatting.count(len(entry.runs), 'run')} with a warning"
+        if entry.warned
+        else "",
     }
 
 
@@ -156,11 +161,11 @@ def _said(entry: Entry) -> str:
 def _chips(comparison: Comparison) -> list[tuple[str, str]]:
     """Short facts and their tone."""
     runs, missing = len(comparison.runs), len(comparison.unfinished)
-    chips = [(words.count(runs, "run"), "")]
+    chips = [(formatting.count(runs, "run"), "")]
     if missing:
-        chips.append((f"{missing} of {words.count(runs + missing, 'run')} missing", "bad"))
+        chips.append((f"{missing} of {formatting.count(runs + missing, 'run')} missing", "bad"))
     if comparison.seconds:
-        chips.append((f"{words.duration(comparison.seconds)} of computing", ""))
+        chips.append((f"{formatting.duration(comparison.seconds)} of computing", ""))
     if verdicts := comparison.verdicts:
         agree = sum(v is Verdict.AGREES for v in verdicts)
         chips.append((f"{agree} of {len(verdicts)} agree with the paper", "good" if agree == len(verdicts) else ""))
@@ -177,7 +182,7 @@ def _facts(comparisons: Sequence[Comparison], verdicts: Sequence[Verdict]) -> li
     ]
     facts = [(number, what[:-1] if number == "1" else what) for number, what in facts]
     if seconds := sum(c.seconds for c in comparisons):
-        facts.append((words.duration(seconds), "of computing"))
+        facts.append((formatting.duration(seconds), "of computing"))
     if verdicts:
         facts.append((f"{sum(v is Verdict.AGREES for v in verdicts)} / {len(verdicts)}", "agree with the paper"))
     return facts

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bgd.report import words
-from bgd.report.comparison import Comparison
+from bgd.report import formatting
 from bgd.report.load import ReportError
 from bgd.report.statistics import Difference, Summary, beyond_chance, difference
+from bgd.report.summary import Comparison
 from bgd.report.tables import Cell, Table
 
 
@@ -102,7 +102,7 @@ def to_table(pairs: Sequence[Pair], title: str) -> Table:
     rows = []
     for pair in pairs:
         gap = pair.difference
-        values = [f"{words.value(one)} ({one.n})" if one else words.NONE for one in (pair.a, pair.b)]
-        cells = [pair.row, *[pair.column] * several, *values, words.change(gap) if gap else words.NONE]
+        values = [f"{formatting.value(one)} ({one.n})" if one else formatting.NONE for one in (pair.a, pair.b)]
+        cells = [pair.row, *[pair.column] * several, *values, formatting.change(gap) if gap else formatting.NONE]
         rows.append((*map(Cell, cells), Cell(pair.said, tone=tones.get(pair.said, ""))))
     return Table(title, tuple(headers), tuple(rows))

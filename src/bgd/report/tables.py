@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from bgd.report import words
-from bgd.report.comparison import Comparison, Entry, at_end, best_of
+from bgd.report import formatting
 from bgd.report.statistics import Summary, Verdict, summarise
-from bgd.runs.types import RunResult
+from bgd.report.summary import Comparison, Entry, at_end, best_of
+from bgd.runs.result import RunResult
 
 MEASURES = ("forgetting", "backward_transfer", "forward_transfer", "anytime_accuracy")
 INFERENCES = ("map", "mc", "vote", "mean_softmax")
@@ -54,7 +54,7 @@ def overview(comparison: Comparison) -> Table:
         cells = [Cell(row)]
         for column in comparison.columns:
             entry = comparison.entries.get((row, column))
-            cells.append(Cell(words.NONE) if entry is None else _ours(entry, mark=True))
+            cells.append(Cell(formatting.NONE) if entry is None else _ours(entry, mark=True))
         rows.append(tuple(cells))
     return Table(comparison.title, ("method", *comparison.columns), tuple(rows))
 
@@ -70,11 +70,14 @@ def detail(comparison: Comparison) -> Table:
         for entry in comparison.column(column):
             cells = [Cell(entry.row)] + [Cell(column)] * several + [_ours(entry)]
             if comparison.has_paper:
-                cells += [Cell(words.value(entry.paper)), Cell(words.change(entry.gap) if entry.gap else words.NONE)]
+                cells += [
+                    Cell(formatting.value(entry.paper)),
+                    Cell(formatting.change(entry.gap) if entry.gap else formatting.NONE),
+                ]
                 cells.append(Cell(agreement(entry), tone=TONES[entry.verdict]))
             cells += [
                 _seeds(entry, alike),
-                Cell(words.NONE if entry.seconds is None else words.duration(entry.seconds)),
+                Cell(formatting.NONE if entry.seconds is None else formatting.duration(entry.seconds)),
             ]
             rows.append(tuple(cells))
     return Table(comparison.title, tuple(headers), tuple(rows))
@@ -95,10 +98,12 @@ def measures(comparison: Comparison) -> Table | None:
         for entry in comparison.column(column):
             cells = [entry.row] + [column] * several
             for name in names:
-                cells.append(words.value(summarise(100 * r.metrics[name] for r in entry.runs if name in r.metrics)))
+                cells.append(
+                    formatting.value(summarise(100 * r.metrics[name] for r in entry.runs if name in r.metrics))
+                )
             for how in ways:
                 found = [100 * value for r in entry.runs for key, value in r.by_inference.items() if key == how]
-                cells.append(words.value(summarise(found)))
+                cells.append(formatting.value(summarise(found)))
             rows.append(tuple(map(Cell, cells)))
     headers = ["method"] + ["setting"] * several + [n.replace("_", " ") for n in names]
     return Table(comparison.title, (*headers, *(how.replace("_", " ") for how in ways)), tuple(rows))
@@ -146,8 +151,8 @@ def times(comparison: Comparison) -> Table | None:
         took = {row: e.epoch_seconds if epochs else 1e3 * (e.step_seconds or 0) for row, e in entries.items()}
         said = {row: e.reported.seconds for row, e in entries.items() if e.reported}
         for row, entry in entries.items():
-            cells = [row] + [column] * several + [words.value(entry.ours)]
-            cells += [words.value(entry.paper)] * paper
+            cells = [row] + [column] * several + [formatting.value(entry.ours)]
+            cells += [formatting.value(entry.paper)] * paper
             cells += _time(took[row], took.get(base))
             cells += _time(said.get(row), said.get(base)) if paper else []
             rows.append(tuple(map(Cell, cells)))
@@ -250,16 +255,16 @@ def _ours(entry: Entry, mark: bool = False) -> Cell:
         failed = any(one.state == "failed" for one in entry.unfinished)
         return Cell("failed" if failed else "not finished", tone="red")
     said = MARKS[entry.verdict] if mark else ""
-    return Cell(f"{words.value(entry.ours)} {said}".strip(), bold=entry.best)
+    return Cell(f"{formatting.value(entry.ours)} {said}".strip(), bold=entry.best)
 
 
 def _beside(ours: Summary | None, paper: float | None, both: bool) -> str:
-    return words.value(ours) + (f" / {words.NONE if paper is None else f'{paper:.2f}'}" if both else "")
+    return formatting.value(ours) + (f" / {formatting.NONE if paper is None else f'{paper:.2f}'}" if both else "")
 
 
 def _time(seconds: float | None, unit: float | None) -> list[str]:
-    ratio = f"{seconds / unit:.1f}" if seconds and unit else words.NONE
-    return [f"{seconds:.3g}" if seconds else words.NONE, ratio]
+    ratio = f"{seconds / unit:.1f}" if seconds and unit else formatting.NONE
+    return [f"{seconds:.3g}" if seconds else formatting.NONE, ratio]
 
 
 def _titled(title: str, comparison: Comparison, column: str) -> str:
@@ -270,7 +275,7 @@ def _seeds(entry: Entry, alike: bool) -> Cell:
     """How many; which, where the rows of a column differ in them."""
     failed = sum(one.state == "failed" for one in entry.unfinished)
     text = f"{len(entry.runs)} of {entry.wanted}" if entry.unfinished else str(len(entry.runs))
-    text += f" ({words.seeds([run.config.seed for run in entry.runs])})" if entry.runs and not alike else ""
+    text += f" ({formatting.seeds([run.config.seed for run in entry.runs])})" if entry.runs and not alike else ""
     text += f", {failed} failed" if failed else ""
     text += f", {entry.warned} with a warning" if entry.warned else ""
     return Cell(text, tone="red" if entry.unfinished else "yellow" if entry.warned else "")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from bgd.experiments.comparison import run_folders
+from bgd.experiments.storage import run_folders
 from bgd.report.load import ReportError, paths
 
 

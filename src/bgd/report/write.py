@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from bgd.report import data
-from bgd.report.comparison import Comparison
+from bgd.files import write_atomically
+from bgd.report import export as data
+from bgd.report.figures.catalog import plots
+from bgd.report.figures.style import png, svg
 from bgd.report.load import ReportError
 from bgd.report.markdown import markdown
 from bgd.report.page import Section, page
-from bgd.report.plots import plots
-from bgd.report.style import png, svg
+from bgd.report.summary import Comparison
 from bgd.report.tables import tables, to_text
-from bgd.runs.folder import write_atomically
 
 FORMATS = ("html", "csv", "json", "txt", "md", "png", "svg")
 """All forms of a report."""

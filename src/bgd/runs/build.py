@@ -16,9 +16,10 @@ import bgd.data
 from bgd.data.types import DataError, DataSet
 from bgd.errors import BGDError
 from bgd.methods import create, find, settings_of
-from bgd.methods.types import Learner
+from bgd.methods.common.types import Learner
 from bgd.nets import MLP, VGG, VGG11, VGG16, InBfloat16, LeNet, ZenkeNet
-from bgd.runs.types import AugmentConfig, DataConfig, NetConfig, RunConfig, RunError, SetConfig, Setup
+from bgd.runs.config import AugmentConfig, DataConfig, NetConfig, RunConfig, SetConfig, Setup
+from bgd.runs.errors import RunError
 from bgd.scenarios import (
     PADDED_MNIST,
     UNIT,
@@ -43,7 +44,7 @@ from bgd.scenarios import (
     subset,
     to_shape,
 )
-from bgd.scenarios.cuts import Normalisation
+from bgd.scenarios.tasks.builders import Normalisation
 
 NORMALISATIONS: dict[str, Normalisation] = {"unit": UNIT, "padded-mnist": PADDED_MNIST, "own": "own"}
 
@@ -241,7 +242,7 @@ def build_net(config: NetConfig, inputs: tuple[int, int, int], outputs: int, see
     Linear(in_features=20, out_features=10, bias=True)
     >>> build_net(NetConfig(name="vgg16"), (1, 8, 8), 10, seed=0)
     Traceback (most recent call last):
-    bgd.runs.types.RunError: net 'vgg16': images of shape (1, 8, 8) are too small for a VGG: pad them, or use ...
+    bgd.runs.errors.RunError: net 'vgg16': images of shape (1, 8, 8) are too small for a VGG: pad them, or use ...
     """
     net: nn.Module
     try:
@@ -284,7 +285,7 @@ def check(config: RunConfig) -> None:
 
     >>> check(RunConfig(row="EWC", method="ewc", setup={"scenario": "discrete task-agnostic"}))
     Traceback (most recent call last):
-    bgd.runs.types.RunError: EWC, seed 0: 'ewc' needs BOUNDARIES, but the scenario ...
+    bgd.runs.errors.RunError: EWC, seed 0: 'ewc' needs BOUNDARIES, but the scenario ...
     """
     try:
         _check(config)

@@ -18,8 +18,8 @@ import torch
 
 import bgd
 from bgd._version import __version__
-from bgd.data import sources
-from bgd.runs.types import Machine
+from bgd.data.sources import locate
+from bgd.runs.result import Machine
 
 
 def results_folder() -> Path:
@@ -28,7 +28,7 @@ def results_folder() -> Path:
     >>> results_folder().name
     'runs'
     """
-    return Path(os.environ.get("BGD_RUNS") or sources.cache_folder() / "runs").expanduser()
+    return Path(os.environ.get("BGD_RUNS") or locate.cache_folder() / "runs").expanduser()
 
 
 @lru_cache(maxsize=1)

@@ -10,12 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from bgd.inference import METHODS as INFERENCES
-from bgd.inference import Method as Inference
-from bgd.inference import Prediction
-from bgd.methods.base import Base
-from bgd.methods.types import Learner
-from bgd.methods.variational import Sampled
+from bgd.inference import INFERENCES, Inference, Prediction
+from bgd.methods.common.base import Base
+from bgd.methods.common.types import Learner
+from bgd.methods.common.variational import Sampled
 from bgd.optim import BGD
 from bgd.scenarios import Batch
 

@@ -28,7 +28,10 @@ import torch
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from bgd.runs.types import Machine, RunConfig, RunError, RunResult
+from bgd.files import write_atomically
+from bgd.runs.config import RunConfig
+from bgd.runs.errors import RunError
+from bgd.runs.result import Machine, RunResult
 
 Model = TypeVar("Model", RunConfig, RunResult, Machine)
 
@@ -43,7 +46,7 @@ def clear_errors(folder: Path) -> Iterator[None]:
     >>> with clear_errors(Path("runs/1")):
     ...     raise OSError(errno.ENOSPC, "No space left on device")
     Traceback (most recent call last):
-    bgd.runs.types.RunError: runs/1: no space left on the disk. What was saved is whole: free some space, then go on \
+    bgd.runs.errors.RunError: runs/1: no space left on the disk. What was saved is whole: free some space, then go on \
 with: bgd resume runs/1
     """
     try:
@@ -59,27 +62,6 @@ with: bgd resume runs/1
                 f"{folder}: cannot write here ({os.strerror(error.errno)}): choose another folder with --out, "
                 f"or make it writable, {go_on}"
             ) from error
-        raise
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or, whatever happens meanwhile, as it was before.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "a.json"
-    >>> write_atomically(path, b"{}")
-    >>> path.read_bytes()
-    b'{}'
-    """
-    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with draft.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
         raise
 
 
@@ -129,7 +111,7 @@ class Metrics:
         self.records.append(record)
 
 
-class NotOurs(RunError):
+class FolderInUse(RunError):
     """A folder in which another run, or another process, is at work: nothing may be written there."""
 
 
@@ -158,7 +140,7 @@ class RunFolder:
             try:
                 lock.acquire()
             except Timeout:
-                raise NotOurs(
+                raise FolderInUse(
                     f"{self.path}: another process is at work on this run: wait for it, or end it, then go on with: "
                     f"bgd resume {self.path}"
                 ) from None
@@ -246,7 +228,7 @@ def prepare(path: Path, config: RunConfig) -> None:
     >>> prepare(path, RunConfig(method="sgd"))
     >>> prepare(path, RunConfig(method="adam"))
     Traceback (most recent call last):
-    bgd.runs.folder.NotOurs: ...: this folder holds another run (sgd, seed 0): choose another folder
+    bgd.runs.folder.FolderInUse: ...: this folder holds another run (sgd, seed 0): choose another folder
     """
     with clear_errors(path):
         path.mkdir(parents=True, exist_ok=True)
@@ -254,7 +236,7 @@ def prepare(path: Path, config: RunConfig) -> None:
             write_json(path / "config.json", config)
     held = read_config(path)
     if held.digest != config.digest:
-        raise NotOurs(f"{path}: this folder holds another run ({held.title}): choose another folder")
+        raise FolderInUse(f"{path}: this folder holds another run ({held.title}): choose another folder")
 
 
 def read_config(path: Path) -> RunConfig:
@@ -267,7 +249,7 @@ def read_result(path: Path) -> RunResult:
 
     >>> read_result(Path("no-such-run"))
     Traceback (most recent call last):
-    bgd.runs.types.RunError: no-such-run/result.json: not there: the run is not finished, go on with: bgd resume ...
+    bgd.runs.errors.RunError: no-such-run/result.json: not there: the run is not finished, go on with: bgd resume ...
     """
     if path.is_file():
         return _read(path, RunResult)

@@ -67,7 +67,7 @@ def restore_generators(states: list[Tensor], device: str = "cpu") -> None:
         generator.set_state(state.cpu())
 
 
-_LAYERS = 1  # apart from other uses of the run's seed, such as bgd.methods.base._LEARNER
+_LAYERS = 1  # apart from other uses of the run's seed, such as bgd.methods.common.base._LEARNER
 
 
 def _generators(device: str) -> list[torch.Generator]:

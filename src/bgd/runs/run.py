@@ -22,21 +22,14 @@ from bgd.methods import code_of, settings_of
 from bgd.optim import CollapseWarning
 from bgd.runs import metrics
 from bgd.runs.build import build_learner, build_stream, check, names_of, note_on, own_data
+from bgd.runs.config import RunConfig
 from bgd.runs.environment import describe, torch_threads
+from bgd.runs.errors import RunError
 from bgd.runs.evaluate import histogram, inferences, score, stds
 from bgd.runs.folder import RunFolder, finished, read_machine, read_result, write_json
-from bgd.runs.interrupt import Interrupted, Wish, wishes
 from bgd.runs.randomness import generator_states, own_randomness, restore_generators
-from bgd.runs.types import (
-    CurvePoint,
-    Evaluation,
-    Fit,
-    Machine,
-    RunConfig,
-    RunError,
-    RunResult,
-    StdHistogram,
-)
+from bgd.runs.result import CurvePoint, Evaluation, Fit, Machine, RunResult, StdHistogram
+from bgd.runs.stop import Interrupted, StopRequest, stop_requests
 from bgd.scenarios import Batch, Joint
 
 TICK = 0.2  # seconds between looks at the clock's business: progress and checkpoints
@@ -44,7 +37,7 @@ THEN = ", then "  # between the versions of a run's sessions
 PATIENCE = 50  # a checkpoint may cost one part in so many of the time
 
 
-class Place(NamedTuple):
+class Progress(NamedTuple):
     """How far a run has come.
 
     Attributes:
@@ -56,7 +49,7 @@ class Place(NamedTuple):
         name: of the task.
         doing: what takes the time if it is not learning, such as 'evaluating'.
 
-    >>> Place(812, 1876, 3, 5, "digits 4, 5").done
+    >>> Progress(812, 1876, 3, 5, "digits 4, 5").done
     812
     """
 
@@ -68,7 +61,7 @@ class Place(NamedTuple):
     doing: str = ""
 
 
-Report = Callable[[Place], None]
+Report = Callable[[Progress], None]
 """Told of progress a few times a second."""
 
 
@@ -119,7 +112,7 @@ def run(
         if finished(files.path):
             return read_result(files.path)
         randomness = own_randomness(config.seed, config.device)
-        with torch_threads(options.threads), randomness, wishes(options.patient) as wish:
+        with torch_threads(options.threads), randomness, stop_requests(options.patient) as wish:
             return _Session(config, files, options, wish, report or (lambda _: None)).complete()
 
 
@@ -155,7 +148,9 @@ def _plain(settings: dict[str, Any]) -> dict[str, Any]:
 class _Session:
     """A run from its start or last checkpoint to its end."""
 
-    def __init__(self, config: RunConfig, files: RunFolder, options: Options, wish: Wish, report: Report) -> None:
+    def __init__(
+        self, config: RunConfig, files: RunFolder, options: Options, wish: StopRequest, report: Report
+    ) -> None:
         self.config, self.files, self.options, self.wish, self.report = config, files, options, wish, report
         self.stream = build_stream(config)
         self.data = own_data(config.setup.data)
@@ -338,13 +333,13 @@ class _Session:
         if time.perf_counter() - self.told >= TICK:
             self.tell(doing)
 
-    def place(self, doing: str = "") -> Place:
+    def place(self, doing: str = "") -> Progress:
         """How far we are: what follows an iteration belongs to the next task, unless it looks back."""
         stages, tasks = self.stream.stages, len(self.names)
         if len(stages) != tasks:
-            return Place(self.iteration, self.length, doing=doing)
+            return Progress(self.iteration, self.length, doing=doing)
         task = min((bisect_left if doing else bisect_right)(stages, self.iteration), tasks - 1)
-        return Place(self.iteration, self.length, task + 1, tasks, self.names[task], doing)
+        return Progress(self.iteration, self.length, task + 1, tasks, self.names[task], doing)
 
     # --- saving
 

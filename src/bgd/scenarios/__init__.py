@@ -7,21 +7,19 @@ learner one ``Batch`` at a time.
 """
 
 from bgd.data.types import DataSet, Part
-from bgd.scenarios.augment import Augment
-from bgd.scenarios.continuous import Continuous
-from bgd.scenarios.cuts import mix, permute, rotate, split
-from bgd.scenarios.discrete import Discrete, Joint
-from bgd.scenarios.drifting import Drift, Drifting, blending, rotating
 from bgd.scenarios.errors import ScenarioError
 from bgd.scenarios.heads import Heads, separate_heads, shared_heads
-from bgd.scenarios.knowledge import Knowledge
-from bgd.scenarios.pixels import PADDED_MNIST, UNIT, Normalise, own_statistics
-from bgd.scenarios.plot import plot_schedule
-from bgd.scenarios.prepare import limit, pad, subset, to_shape
-from bgd.scenarios.streams import Stream
-from bgd.scenarios.tasks import Samples, Task, TaskSet, in_batches
+from bgd.scenarios.streams.augment import Augment
+from bgd.scenarios.streams.base import Stream
+from bgd.scenarios.streams.continuous import Continuous
+from bgd.scenarios.streams.discrete import Discrete, Joint
+from bgd.scenarios.streams.drifting import Drift, Drifting, blending, rotating
+from bgd.scenarios.tasks.builders import mix, permute, rotate, split
+from bgd.scenarios.tasks.pixels import PADDED_MNIST, UNIT, Normalise, own_statistics
+from bgd.scenarios.tasks.prepare import limit, pad, subset, to_shape
+from bgd.scenarios.tasks.types import Samples, Task, TaskSet, in_batches
 from bgd.scenarios.tree import QUESTIONS, SCENARIOS, TREE, ask, scenario
-from bgd.scenarios.types import Batch, Scenario
+from bgd.scenarios.types import Batch, Knowledge, Scenario
 
 __all__ = [
     "PADDED_MNIST",
@@ -55,7 +53,6 @@ __all__ = [
     "own_statistics",
     "pad",
     "permute",
-    "plot_schedule",
     "rotate",
     "rotating",
     "scenario",

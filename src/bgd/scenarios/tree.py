@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from bgd.scenarios.errors import ScenarioError
-from bgd.scenarios.knowledge import Knowledge
-from bgd.scenarios.types import Scenario
+from bgd.scenarios.types import Knowledge, Scenario
 
 QUESTIONS: dict[str, str] = {
     "boundaries": "Are the boundaries between tasks well defined?",

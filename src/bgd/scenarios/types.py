@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import NamedTuple
 
 from torch import Tensor
 
 from bgd.scenarios.errors import ScenarioError
-from bgd.scenarios.knowledge import Knowledge
+
+
+class Knowledge(IntEnum):
+    """Ordered: a learner that needs less than a scenario reveals can run in it.
+
+    >>> Knowledge.NOTHING < Knowledge.BOUNDARIES < Knowledge.TASK_ID
+    True
+    """
+
+    NOTHING = 0
+    BOUNDARIES = 1
+    TASK_ID = 2
 
 
 class Batch(NamedTuple):

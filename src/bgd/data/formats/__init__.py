@@ -1,0 +1,1 @@
+"""One file per format: from bytes to arrays in memory."""

@@ -1,0 +1,1 @@
+"""Where the files of a data set come from: a folder, the cache, mirrors, packages."""

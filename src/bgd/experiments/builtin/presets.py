@@ -1,0 +1,70 @@
+"""What the presets have in common.
+
+``smoke`` takes seconds and needs neither files nor network: the embedded digits, padded, stand in for MNIST; in frames
+of 32 x 32, for colour images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from bgd.experiments.declaration import Preset
+from bgd.optim import PAPER
+from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TestConfig
+
+STAND_IN = "In the preset smoke the embedded digits (8x8, padded) stand in for MNIST: its numbers mean nothing."
+IMAGES_STAND_IN = "In the preset smoke a few embedded digits stand in for the images: its numbers mean nothing."
+HSU = "Hsu et al. (2018)"
+PADDED = DataConfig(name="mnist", pad=2, normalise="padded-mnist")
+BGD: dict[str, Any] = {**PAPER, "lr": 1.0, "nonfinite": "skip"}
+"""As the paper runs it; like its authors' code, a posterior that blows up goes on to the end, and is then reported."""
+FAST: dict[str, Any] = {"noise": "hash", "compile": None}
+TINY = DataConfig(name="digits", pad=2, normalise="own", train=400, test=200)
+TINY_IMAGES = DataConfig(name="digits", shape=(3, 32, 32), normalise="own", train=40, test=20)
+
+
+def smoke(**setup: object) -> Preset:
+    """Seconds, on a few digits; ``setup`` stands over it.
+
+    >>> smoke(tasks={"count": 2}).setup.tasks.count
+    2
+    """
+    small: dict[str, object] = {
+        "data": TINY,
+        "net": NetConfig(widths=(32, 32)),
+        "stream": StreamConfig(batch_size=64, epochs=1),
+    }
+    return Preset(
+        about="seconds, on a few of the embedded digits in place of MNIST: does it run?",
+        seeds=(2019,),
+        setup=Setup.model_validate(small | setup),
+    )
+
+
+def smoke_images(bgd: Iterable[str] = ("BGD",), **setup: object) -> Preset:
+    """Seconds, with the network of the experiment on a few digits in frames; the rows ``bgd`` draw two networks a step.
+
+    >>> smoke_images().setup.data.shape
+    (3, 32, 32)
+    """
+    small: dict[str, object] = {
+        "data": TINY_IMAGES,
+        "stream": StreamConfig(batch_size=20, epochs=1),
+        "test": TestConfig(evaluations=1, samples=2),
+    }
+    return Preset(
+        about="seconds, on a few of the embedded digits in place of the images: does it run?",
+        seeds=(2019,),
+        setup=Setup.model_validate(small | setup),
+        settings={label: {"mc_samples": 2} for label in bgd},
+    )
+
+
+def paper(about: str = "the paper's own scale", bgd: Iterable[str] = ("BGD",)) -> Preset:
+    """As declared; the rows ``bgd`` take the faster path, which pays in runs of minutes.
+
+    >>> paper().settings
+    {'BGD': {'noise': 'hash', 'compile': None}}
+    """
+    return Preset(about=about, settings={label: dict(FAST) for label in bgd})

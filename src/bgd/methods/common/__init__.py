@@ -1,0 +1,1 @@
+"""What several learners share: the base class, outputs, penalties, posteriors."""

@@ -1,0 +1,1 @@
+"""Importance and curvature of weights: Fisher information, Kronecker factors, natural gradients."""

@@ -1,0 +1,116 @@
+"""Running statistics of normalisation layers: one move per step, however many networks are sampled.
+
+A step runs the model once per sampled network, and each run moves the running statistics of every BatchNorm layer.
+Here each run starts from the statistics of before the step, and the step ends with the mean of their moves, so that
+frozen statistics keep their bits. The move is linear in a batch's statistics, so this is one ordinary move with the
+statistics averaged over the sampled networks.
+"""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
+
+from bgd.optim.compilation import users_level
+
+
+def find_models(params: Iterable[Tensor]) -> list[nn.Module]:
+    """The outermost modules alive that hold any of the parameters.
+
+    An optimizer is given parameters, not modules. Looking once among the live objects finds the modules without asking
+    the user for them, and without hooks, which would get in the way of ``torch.compile``.
+
+    >>> model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    >>> find_models([model[0].weight]) == [model]
+    True
+    """
+    wanted = set(params)
+    # type() and not isinstance(), which would ask a proxy's __class__ and may run its code
+    alive = [obj for obj in gc.get_objects() if issubclass(type(obj), nn.Module) and "_modules" in vars(obj)]
+    parents: dict[nn.Module, list[nn.Module]] = {}
+    for module in alive:
+        for child in module._modules.values():
+            if child is not None:
+                parents.setdefault(child, []).append(module)
+    ahead = [m for m in alive if any(p in wanted for p in m._parameters.values() if p is not None)]
+    if gc.get_freeze_count() and not wanted <= {p for m in ahead for p in m._parameters.values()}:
+        warnings.warn(
+            "gc.freeze() has hidden modules that BGD looks for: take the first step before it, or the running "
+            "statistics of their BatchNorm layers move once for each sampled network",
+            RuntimeWarning,
+            stacklevel=users_level(),
+        )
+    holders: dict[nn.Module, None] = {}
+    while ahead:
+        module = ahead.pop()
+        if module not in holders:
+            holders[module] = None
+            ahead.extend(parents.get(module, ()))
+    return [module for module in holders if module not in parents]
+
+
+class RunningStatistics:
+    """Averages the statistics of the given models' normalisation layers over the samples of a step."""
+
+    def __init__(self, models: Iterable[nn.Module]) -> None:
+        self._layers = [
+            m for model in models for m in model.modules() if isinstance(m, _NormBase) and m.track_running_stats
+        ]
+        self._buffers: list[Tensor] = []
+        self._before: list[Tensor] = []
+        self._total: list[Tensor] = []
+        self._samples = 0
+
+    @torch.no_grad()
+    def begin_sample(self) -> None:
+        """Put the statistics back to where the step began; the first sample of a step remembers them."""
+        if self._before:
+            self._restore()
+        else:
+            # Anew for each step: a model that moves to another device or type gets other buffers. One buffer may be
+            # reached through several modules: a dict keeps each once.
+            self._buffers = list({b: None for layer in self._layers for b in layer.buffers(recurse=False)})
+            self._before = [b.clone() for b in self._buffers]
+
+    @torch.no_grad()
+    def end_sample(self) -> None:
+        """Count in what this sample made of the statistics."""
+        moves = [_move(buffer, before) for buffer, before in zip(self._buffers, self._before, strict=True)]
+        if self._samples:
+            for total, move in zip(self._total, moves, strict=True):
+                # A counter of batches is the same in all samples: it is kept, not added up.
+                total.add_(move) if total.is_floating_point() else total.copy_(move)
+        else:
+            self._total = moves
+        self._samples += 1
+
+    @torch.no_grad()
+    def commit(self) -> None:
+        """End the step with the mean over its samples."""
+        for buffer, before, total in zip(self._buffers, self._before, self._total, strict=False):
+            buffer.copy_(before + (total / self._samples if total.is_floating_point() else total))
+        self._close()
+
+    @torch.no_grad()
+    def abort(self) -> None:
+        """End the step as if it had not been."""
+        self._restore()
+        self._close()
+
+    def _restore(self) -> None:
+        for buffer, value in zip(self._buffers, self._before, strict=False):
+            buffer.copy_(value)
+
+    def _close(self) -> None:
+        self._before, self._total, self._samples = [], [], 0
+
+
+def _move(buffer: Tensor, before: Tensor) -> Tensor:
+    """How far a sample has moved a buffer, in at least single precision."""
+    wide = torch.promote_types(buffer.dtype, torch.float32) if buffer.is_floating_point() else buffer.dtype
+    return buffer.to(wide) - before.to(wide)

@@ -1,0 +1,146 @@
+"""Notice a posterior that has collapsed, and say so once.
+
+With few samples or a large ``std_init`` the noise of E[g eps] can make some stds explode within a few steps; the
+sampled networks are then useless, their units die or overflow, and the loss stays at chance for ever. Or all stds
+vanish, and nothing can be learned any more. Neither shows in the loss of a single step. Nor does it show, where
+batches without a finite gradient are to be passed over, that all of them are.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from bgd.optim.compilation import users_level
+
+EXPLODED = 1e3
+"""A std this many times its initial value has exploded: healthy runs stay below 20."""
+VANISHED = 1e-3
+"""A std below this fraction of its initial value carries no uncertainty."""
+NEARLY_ALL = 0.99
+PATIENCE = 5
+"""Dead gradients must be seen so often in a row: one batch alone may have none, as a batch of one label under the
+labels trick."""
+LOST = 50
+"""So many steps in a row, passed over for their gradients, are no longer a bad batch or two."""
+
+REMEDY = (
+    'Pass a smaller std_init to BGD, more mc_samples, or, where it is off, std_max="init" (a cap at each weight\'s '
+    "initial std)."
+)
+
+
+class CollapseWarning(UserWarning):
+    """The posterior has collapsed: training goes on, but nothing more will be learned."""
+
+
+class Health(NamedTuple):
+    """What :func:`examine` found."""
+
+    largest: float
+    vanished: float
+    dead: float
+
+    @property
+    def has_exploded(self) -> bool:
+        """Whether a std has grown beyond all bounds, or is NaN, which counts as infinite."""
+        return self.largest > EXPLODED
+
+    @property
+    def has_vanished(self) -> bool:
+        """Whether nearly all stds are as good as 0."""
+        return self.vanished >= NEARLY_ALL
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether nearly all weights have a gradient of exactly 0."""
+        return self.dead >= NEARLY_ALL
+
+    @property
+    def message(self) -> str | None:
+        """What is wrong, as a sentence, or None.
+
+        >>> Health(largest=1.5, vanished=0.0, dead=0.1).message is None
+        True
+        """
+        if self.has_exploded:
+            return f"The std of some weights has exploded to {self.largest:.2g} times its initial value."
+        if self.has_vanished:
+            return f"The std of {self.vanished:.1%} of the weights has vanished: nothing more can be learned."
+        if self.is_dead:
+            return f"{self.dead:.1%} of the weights have a gradient of exactly 0: the sampled networks are dead."
+        return None
+
+
+@torch.no_grad()
+def examine(stds: list[Tensor], initial: Sequence[float | Tensor], e_g: Sequence[Tensor | None]) -> Health:
+    """Measure a posterior: the largest growth of a std, and the fractions of vanished stds and dead weights.
+
+    Where None stands for a gradient, its weights are not asked whether they are dead.
+
+    >>> examine([torch.tensor([1.0, 2.0])], [1.0], [torch.tensor([0.0, 3.0])])
+    Health(largest=2.0, vanished=0.0, dead=0.5)
+    """
+    largest, vanished, size, dead, asked = 0.0, 0, 0, 0, 0
+    for std, scale, g in zip(stds, initial, e_g, strict=True):
+        if std.numel():
+            growth = float((std / scale).amax()) if isinstance(scale, Tensor) else float(std.amax()) / scale
+            largest = math.inf if math.isnan(growth) else max(largest, growth)
+            vanished += int(torch.count_nonzero(std < VANISHED * scale))
+            size += std.numel()
+            if g is not None:
+                dead += g.numel() - int(torch.count_nonzero(g))
+                asked += g.numel()
+    return Health(largest, vanished / max(size, 1), dead / max(asked, 1))
+
+
+class CollapseWatch:
+    """Looks at every seventh of the first hundred steps, where most collapses happen, then at every 97th.
+
+    Primes, so as not to meet the short last batch of an epoch every time.
+    """
+
+    def __init__(self) -> None:
+        self.warned = False
+        self._dead_looks = 0
+        self._lost = 0
+
+    def due(self, step: int) -> bool:
+        """Whether this step is to be looked at.
+
+        >>> [CollapseWatch().due(step) for step in (1, 7, 98, 105, 194)]
+        [False, True, True, False, True]
+        """
+        return not self.warned and step % (7 if step <= 100 else 97) == 0
+
+    def look(self, health: Health, step: int) -> None:
+        """Warn, once, where something is wrong."""
+        self._dead_looks = self._dead_looks + 1 if health.is_dead else 0
+        if health.has_exploded or health.has_vanished or self._dead_looks >= PATIENCE:
+            self._warn(f"BGD's posterior has collapsed by step {step}. {health.message} {REMEDY}")
+
+    def passed_over(self, lost: bool, step: int) -> None:
+        """Count the steps in a row that had no finite gradient; warn, once, where it is one after the other."""
+        self._lost = self._lost + 1 if lost else 0
+        if self._lost == LOST and not self.warned:
+            self._warn(
+                f"BGD has passed over the last {LOST} steps up to step {step}: none had a finite gradient. If the data "
+                f"and the loss are sound, the posterior has collapsed. {REMEDY}"
+            )
+
+    def state_dict(self) -> dict[str, int]:
+        """What it has counted, so that a resumed run is warned where an uninterrupted one would be."""
+        return {"dead_looks": self._dead_looks, "lost": self._lost}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go on from there."""
+        self._dead_looks, self._lost = state.get("dead_looks", 0), state.get("lost", 0)
+
+    def _warn(self, text: str) -> None:
+        self.warned = True
+        warnings.warn(text, CollapseWarning, stacklevel=users_level())

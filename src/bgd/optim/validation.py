@@ -1,0 +1,98 @@
+"""What BGD accepts as arguments: checked, with the value in the message, and turned into tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bgd.optim import update as rules
+
+GROUP = ("lr", "std_init", "std_min", "std_max")
+"""What a parameter group may have of its own."""
+
+PASSED_ON = ("params", "param_names", "name", "initial_lr", "max_lr", "min_lr", "swa_lr", "differentiable")
+"""What else it may hold: torch's, its schedulers', and a name for people."""
+
+StdInit = float | Tensor | Sequence[Tensor] | Callable[[Tensor], "float | Tensor"]
+
+
+def posterior_dtype(p: Tensor) -> torch.dtype:
+    """Half precision cannot hold a posterior: its steps are smaller than the weights' rounding.
+
+    >>> posterior_dtype(torch.zeros(1, dtype=torch.bfloat16))
+    torch.float32
+    """
+    return torch.promote_types(p.dtype, torch.float32)
+
+
+def resolve_seed(seed: int | None, generator: torch.Generator | None) -> int:
+    """The seed itself, one drawn from the generator, or torch's global seed, which is only read.
+
+    >>> resolve_seed(2019, None)
+    2019
+    """
+    if generator is not None:
+        return int(torch.randint(2**62, (), generator=generator, device=generator.device))
+    if seed is None:
+        return torch.initial_seed()
+    if not isinstance(seed, int) or seed < 0:
+        raise ValueError(f"seed must be a whole number from 0, got {seed!r}")
+    return seed
+
+
+def resolve_std(std_init: StdInit, params: list[Tensor]) -> list[Tensor]:
+    """The initial std of each parameter as a tensor of its shape.
+
+    >>> resolve_std(lambda p: 1 / len(p), [torch.zeros(4)])
+    [tensor([0.2500, 0.2500, 0.2500, 0.2500])]
+    """
+    values: Sequence[float | Tensor]
+    if callable(std_init) and not isinstance(std_init, Tensor):
+        values = [std_init(p) for p in params]
+    elif isinstance(std_init, list | tuple):
+        if len(std_init) != len(params):
+            raise ValueError(f"std_init has {len(std_init)} tensors for {len(params)} parameters")
+        values = std_init
+    else:
+        values = [std_init] * len(params)  # type: ignore[list-item]
+    stds = []
+    for p, value in zip(params, values, strict=True):
+        if not p.is_floating_point():
+            raise TypeError(f"BGD needs floating-point parameters, got {p.dtype}")
+        try:
+            precise = posterior_dtype(p)  # a number is read in it, not in float32 and then widened
+            std = torch.as_tensor(value, device=p.device, dtype=precise)
+            # In the layout of the weights (channels last, say): mixed layouts slow every operation on both.
+            stds.append(torch.empty_like(p, dtype=std.dtype, requires_grad=False).copy_(std.detach().expand(p.shape)))
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise ValueError(f"std_init {value!r} does not fit a parameter of shape {tuple(p.shape)}") from error
+    return stds
+
+
+def check_std(group: dict[str, Any], std: Tensor) -> None:
+    """Refuse an initial std that is not positive and finite, or not within its group's bounds."""
+    low, high = rules.std_bounds(std.dtype)
+    if std.numel() and not bool(((std >= low) & (std <= high)).all()):
+        worst = std[~((std >= low) & (std <= high))][0].item()
+        raise ValueError(f"std_init must be positive and finite (from {low:.1e} to {high:.1e}), got {worst}")
+    for name, sign in (("std_min", 1), ("std_max", -1)):
+        bound = group[name]
+        if isinstance(bound, int | float) and len(outside := std[sign * (std - bound) < 0]):
+            raise ValueError(f"std_init {outside[0].item():g} lies outside {name}={bound}")
+
+
+def check_group(group: dict[str, Any]) -> None:
+    """Refuse a group's ``lr``, ``std_min`` or ``std_max`` that cannot be meant, and keys without effect."""
+    if idle := [key for key in group if key not in (*GROUP, *PASSED_ON)]:
+        raise ValueError(f"a group of BGD has {', '.join(GROUP)}, and knows nothing of {', '.join(map(repr, idle))}")
+    lr = group["lr"]
+    if not bool(torch.as_tensor(lr) >= 0) or not bool(torch.as_tensor(lr).isfinite()):
+        raise ValueError(f"lr (the paper's eta) must be a finite number from 0, got {lr}")
+    low, high = group["std_min"], group["std_max"]
+    if low is not None and not (isinstance(low, int | float) and 0 < low < float("inf")):
+        raise ValueError(f"std_min must be None or a positive number, got {low!r}")
+    if high not in (None, "init") and not (isinstance(high, int | float) and 0 < high < float("inf")):
+        raise ValueError(f'std_max must be None, "init" or a positive number, got {high!r}')

@@ -1,0 +1,94 @@
+"""The numbers of a report for programs: CSV and JSON, the same bytes for the same results."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bgd.report.summary import Comparison, Entry
+from bgd.runs.result import RunResult
+
+
+def summary_records(comparisons: Iterable[Comparison]) -> list[dict[str, Any]]:
+    """One record for each method in each setting; accuracies in percent."""
+    return [_origin(c) | _entry(entry) for c in comparisons for entry in c.entries.values()]
+
+
+def run_records(comparisons: Iterable[Comparison]) -> list[dict[str, Any]]:
+    """One record for each finished run; accuracies in percent, other metrics as measured."""
+    return [_origin(c) | _run(run) for c in comparisons for run in c.runs]
+
+
+def to_csv(records: Sequence[dict[str, Any]]) -> str:
+    r"""A table with a header; a column for every key that any record has.
+
+    >>> to_csv([{"a": 1}, {"a": 2, "b": "x,y"}])
+    'a,b\n1,\n2,"x,y"\n'
+    """
+    keys = dict.fromkeys(key for record in records for key in record)
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, fieldnames=list(keys), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return buffer.getvalue()
+
+
+def to_json(comparisons: Sequence[Comparison]) -> str:
+    """Everything that the tables show, and each run's own values."""
+    content = {"summary": summary_records(comparisons), "runs": run_records(comparisons)}
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _origin(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "experiment": comparison.name,
+        "preset": comparison.preset,
+        "changes": " ".join(comparison.changes),  # the user's own values, key=value
+    }
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    ours, paper, gap = entry.ours, entry.paper, entry.gap
+    return {
+        "method": entry.row,
+        "setting": entry.column,
+        "mean": _number(ours.mean) if ours else None,
+        "spread": _number(ours.spread) if ours else None,
+        "runs": len(entry.runs),
+        "wanted": entry.wanted,
+        "paper_mean": paper.mean if paper else None,
+        "paper_spread": paper.spread if paper else None,
+        "difference": _number(gap.value) if gap else None,
+        "standard_error": _number(gap.standard_error) if gap else None,
+        "at_paper_scale": entry.comparable,
+        "verdict": str(entry.verdict),
+        "seconds_a_run": _number(entry.seconds),
+        "seconds_an_epoch": _number(entry.epoch_seconds),
+    }
+
+
+def _run(run: RunResult) -> dict[str, Any]:
+    return (
+        {
+            "method": run.config.row or run.config.method,
+            "setting": run.config.column or "accuracy",
+            "seed": run.config.seed,
+            "accuracy": _number(100 * run.average_accuracy),
+        }
+        | {f"accuracy_{how}": _number(100 * value) for how, value in sorted(run.by_inference.items())}
+        | {name: _number(value) for name, value in sorted(run.metrics.items())}
+        | {
+            "iterations": run.iterations,
+            "seconds": _number(run.machine.seconds) if run.machine else None,
+            "warnings": " ".join(run.warnings),
+        }
+    )
+
+
+def _number(value: float | None) -> float | None:
+    """Rounded far below what is meant by any of these numbers; what is not finite has no place in JSON."""
+    return round(value, 6) if value is not None and math.isfinite(value) else None

@@ -1,0 +1,1 @@
+"""Figures: what a comparison shows as pictures, and how each is drawn."""

@@ -1,0 +1,210 @@
+"""What decides a run: its configuration, resolved. A run is a pure function of it."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from bgd.inference import Inference
+from bgd.methods.common.outputs import Over
+
+WORDS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
+
+
+class Strict(BaseModel):
+    """A frozen model that refuses unknown keys, since a misspelt setting must not pass in silence."""
+
+    # JSON has no NaN: the loss of a network that has blown up is written as "NaN", and read again as what it is
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
+
+
+class SetConfig(Strict):
+    """One data set of a mix.
+
+    >>> SetConfig(name="cifar100", classes=range(10)).classes
+    (0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+    """
+
+    name: str = Field(description="a name that `bgd data list` knows, or a folder of .npz arrays")
+    classes: tuple[int, ...] | None = Field(default=None, description="only these, numbered 0, 1, ... in this order")
+    train: int | None = Field(default=None, ge=1, description="only the first training images; None: data.train")
+    test: int | None = Field(default=None, ge=1, description="only the first test images; None: data.test")
+
+
+class DataConfig(Strict):
+    """Which data, prepared how: one data set by name, or a mix of several, each a task (``tasks.cut="mix"``).
+
+    >>> DataConfig(name="mnist", pad=2, normalise="padded-mnist").train is None
+    True
+    >>> [one.name for one in DataConfig(mix=[{"name": "mnist"}, {"name": "svhn"}], normalise="own").mix]
+    ['mnist', 'svhn']
+    """
+
+    name: str = Field(default="digits", description="a name that `bgd data list` knows, or a folder of .npz arrays")
+    pad: int = Field(default=0, ge=0, description="zeros on each side: 2 makes MNIST 32x32")
+    train: int | None = Field(default=None, ge=1, description="only the first training images")
+    test: int | None = Field(default=None, ge=1, description="only the first test images")
+    normalise: Literal["unit", "padded-mnist", "own"] = Field(
+        default="unit", description="pixels in [0, 1]; Hsu et al.'s mean and std; or the training images' own"
+    )
+    mix: tuple[SetConfig, ...] = Field(default=(), description="several data sets, in place of `name`")
+    shape: tuple[int, int, int] | None = Field(
+        default=None,
+        description="(C, H, W) of all images: smaller ones are framed in zeros, grey ones become C equal channels; "
+        "None: as they are, or for a mix the smallest shape in which all fit",
+    )
+
+
+class TasksConfig(Strict):
+    """How the data is cut into tasks."""
+
+    cut: Literal["split", "permute", "rotate", "whole", "mix"] = "permute"
+    count: int = Field(default=5, ge=1, description="number of tasks (split, permute)")
+    degrees: tuple[float, ...] = Field(default=(), description="angle of each task (rotate)")
+    seed: int | None = Field(default=None, ge=0, description="of the permutations; None: the run's own seed")
+
+
+class AugmentConfig(Strict):
+    """What happens to training images; nothing by default."""
+
+    crop: int = Field(default=0, ge=0, description="crop at random from a frame with so many zeros on each side")
+    flip: bool = Field(default=False, description="mirror left and right, half of the time")
+
+
+class StreamConfig(Strict):
+    """In which order the tasks appear.
+
+    >>> StreamConfig(augment={"crop": 4, "flip": True}).augment
+    AugmentConfig(crop=4, flip=True)
+    """
+
+    kind: Literal["discrete", "continuous", "drifting"] = "discrete"
+    batch_size: int = Field(default=128, ge=1)
+    epochs: int = Field(default=1, ge=1, description="of each task (discrete)")
+    iterations: int = Field(default=1000, ge=1, description="of the whole stream (continuous, drifting)")
+    beta: float = Field(default=4.0, gt=0, description="sharpness of the transitions (continuous)")
+    start: float = Field(default=0.0, description="angle at the start, degrees (drifting)")
+    end: float = Field(default=90.0, description="angle at the end, degrees (drifting)")
+    moments: int = Field(default=5, ge=2, description="at which the world is tested (drifting)")
+    augment: AugmentConfig = AugmentConfig()
+
+
+class NetConfig(Strict):
+    """The network.
+
+    >>> NetConfig(name="vgg16-bn", init="torch-zero-bias").name
+    'vgg16-bn'
+    """
+
+    name: Literal["mlp", "lenet", "zenke", "vgg16", "vgg16-bn", "vgg11", "vgg11-bn"] = "mlp"
+    widths: tuple[int, ...] = Field(default=(200, 200), description="of the hidden layers (mlp)")
+    init: Literal["xavier", "torch", "he", "he-out", "torch-zero-bias"] = "xavier"
+    precision: Literal["float32", "bfloat16"] = Field(default="float32", description="of its products, not its weights")
+
+
+class TestConfig(Strict):
+    """When and how the learner is tested."""
+
+    __test__ = False  # not a test, whatever pytest may think of its name
+
+    inference: Inference = Field(default="map", description="what R and the final accuracy are measured by")
+    samples: int = Field(default=10, ge=1, description="networks drawn from a posterior")
+    evaluations: int = Field(default=0, ge=0, description="evenly spaced over the run, beside those after each task")
+    curve: int = Field(default=200, ge=1, description="points of the curve of training losses")
+    train: int = Field(
+        default=0, ge=0, description="training images of each task that are looked at too, the first ones; 0: none"
+    )
+    stds: int = Field(
+        default=0, ge=0, description="histograms evenly spaced over the run, beside those after each task"
+    )
+
+
+class Setup(Strict):
+    """All of a run but the method: each part may be given in part, and stands over the one before it."""
+
+    data: DataConfig = DataConfig()
+    tasks: TasksConfig = TasksConfig()
+    scenario: str = Field(default="domain", description="see `bgd scenarios`")
+    stream: StreamConfig = StreamConfig()
+    net: NetConfig = NetConfig()
+    test: TestConfig = TestConfig()
+    loss_over: Over | None = Field(
+        default=None,
+        description="outputs of the training loss; 'batch' is the labels trick; None: the scenario's usual",
+    )
+
+
+def unused(setup: Setup) -> set[str]:
+    """Settings that have no part in a run of this kind, as paths: they can be left out where it is described.
+
+    >>> sorted(unused(Setup(stream={"kind": "continuous"}, net={"name": "lenet"})))[:3]
+    ['data.mix', 'net.widths', 'stream.end']
+    """
+    kind, cut = setup.stream.kind, setup.tasks.cut
+    belongs = {
+        "stream.epochs": kind == "discrete",
+        "stream.iterations": kind != "discrete",
+        "stream.beta": kind == "continuous",
+        **dict.fromkeys(("stream.start", "stream.end", "stream.moments"), kind == "drifting"),
+        "tasks.cut": kind != "drifting",
+        "tasks.count": kind != "drifting" and cut in ("split", "permute"),
+        "tasks.degrees": kind != "drifting" and cut == "rotate",
+        "tasks.seed": kind != "drifting" and cut == "permute",
+        "data.mix": cut == "mix",
+        "data.name": cut != "mix",
+        "net.widths": setup.net.name == "mlp",
+    }
+    return {path for path, used in belongs.items() if not used}
+
+
+ADDED = {"data": ("mix", "shape"), "stream": ("augment",), "net": ("precision",), "test": ("train", "stds")}
+
+
+"""Settings younger than the first results: while left at their defaults they change no digest, so that runs keep it."""
+
+
+def _at_default(part: Strict, names: tuple[str, ...]) -> set[str]:
+    return {name for name in names if getattr(part, name) == type(part).model_fields[name].default}
+
+
+class RunConfig(Strict):
+    """Everything that decides the result of a run, resolved: no defaults of an experiment are left open.
+
+    >>> config = RunConfig(method="bgd", settings={"std_init": 0.06})
+    >>> config.digest == RunConfig.model_validate_json(config.model_dump_json()).digest
+    True
+    >>> one, other = {"lr": 1.0, "std_init": 0.1}, {"std_init": 0.1, "lr": 1.0}
+    >>> RunConfig(method="bgd", settings=one).digest == RunConfig(method="bgd", settings=other).digest
+    True
+    """
+
+    experiment: str = Field(default="", description="name of the experiment")
+    preset: str = ""
+    row: str = Field(default="", description="label of the method in tables, such as 'BGD (this paper)'")
+    column: str = Field(default="", description="label of the setting in tables, such as 'domain'")
+    seed: int = Field(default=0, ge=0)
+    method: str = Field(description="a key of bgd.methods.METHODS")
+    settings: dict[str, Any] = Field(default_factory=dict, description="of the method")
+    setup: Setup = Setup()
+    device: str = "cpu"
+
+    @field_validator("settings")
+    @classmethod
+    def _numbers(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        """JSON has no infinity: it is written as a word, and read again as what it is."""
+        return {key: WORDS.get(value, value) if isinstance(value, str) else value for key, value in settings.items()}
+
+    @property
+    def digest(self) -> str:
+        """A short name for exactly this configuration, in whatever order its settings are given."""
+        added: Any = {"setup": {part: _at_default(getattr(self.setup, part), names) for part, names in ADDED.items()}}
+        ordered = self.model_copy(update={"settings": dict(sorted(self.settings.items()))})
+        return hashlib.sha256(ordered.model_dump_json(exclude=added).encode()).hexdigest()[:10]
+
+    @property
+    def title(self) -> str:
+        """For people: row, column and seed."""
+        return ", ".join(part for part in (self.row or self.method, self.column, f"seed {self.seed}") if part)

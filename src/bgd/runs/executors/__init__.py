@@ -1,0 +1,1 @@
+"""Where runs take place: this process, local processes, a Ray cluster."""

@@ -1,0 +1,111 @@
+"""What a run measured: the same bytes however often it was interrupted. What depends on the machine is in ``Machine``.
+
+All accuracies lie in [0, 1].
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from bgd.inference import Inference
+from bgd.runs.config import RunConfig, Strict
+
+
+class Evaluation(Strict):
+    """One look at all tasks. The one at iteration 0 is of the untrained network."""
+
+    iteration: int = Field(description="number of batches learnt from")
+    stage: int | None = Field(
+        default=None, description="the row of R that this is; None between stages and at the start"
+    )
+    seen: int = Field(description="tasks whose share of the iterations, N / T, has begun by then")
+    accuracy: list[float] = Field(description="of each task, by the run's own inference method")
+    loss: list[float] = Field(description="mean cross-entropy of each task's test part, by MAP")
+    by_inference: dict[Inference, list[float]] = Field(
+        description="of each task, by each method measured: map always; the others for posteriors, all at the end"
+    )
+
+
+class Fit(Strict):
+    """One look at the training images, without augmentation, as an evaluation looks at the test images."""
+
+    iteration: int
+    accuracy: list[float] = Field(description="of each task, by the run's own inference method")
+    loss: list[float] = Field(description="mean cross-entropy of each task's images, by MAP")
+
+
+class StdHistogram(Strict):
+    """How many weights have a std in [edges[b], edges[b+1]).
+
+    Edges are a part, as long as needed, of one grid that all histograms share (1e-6 to 10); what lies outside that
+    grid counts in the first or last bin.
+    """
+
+    iteration: int
+    after: str = Field(description="'start', the name of the task just ended, or the iteration")
+    edges: list[float] = Field(description="evenly spaced in the logarithm, one more than counts")
+    counts: list[int]
+    smallest: float
+    largest: float
+
+
+class CurvePoint(Strict):
+    """The mean training loss over the iterations since the point before."""
+
+    iteration: int
+    loss: float
+
+
+class Machine(Strict):
+    """What depends on the machine, and is no part of the result."""
+
+    seconds: float = Field(default=0.0, description="of computing, over all sessions of the run; starts not included")
+    work_seconds: float = Field(
+        default=0.0,
+        description="the same; on a CPU in processor time, which other work on the machine does not lengthen",
+    )
+    train_seconds: float = Field(default=0.0, description="of training alone, otherwise as work_seconds")
+    sessions: int = Field(default=1, description="how often the run was started or resumed")
+    threads: int = 1
+    keep: bool = Field(default=False, description="whether the last checkpoint is to be kept")
+    settings: dict[str, Any] = Field(
+        default_factory=dict, description="all settings of the method: those of the run, and the defaults of its day"
+    )
+    versions: dict[str, str] = Field(default_factory=dict)
+    platform: str = ""
+    commit: str | None = None
+    command: str = ""
+    finished: str = Field(default="", description="UTC, ISO 8601")
+
+    @property
+    def cost(self) -> float:
+        """Seconds of work, where they are known."""
+        return self.work_seconds or self.seconds
+
+
+class RunResult(Strict):
+    """What a run measured.
+
+    ``R[i][j]`` is the accuracy on task j after stage i (after task i, in a discrete stream; after 1/T of a continuous
+    one). A joint run (Offline) has one row.
+    """
+
+    config: RunConfig
+    task_names: list[str]
+    iterations: int
+    stages: list[int] = Field(description="iterations at which the rows of R were measured")
+    R: list[list[float]]
+    average_accuracy: float = Field(description="over all tasks at the end, by the run's own inference method")
+    by_inference: dict[Inference, float] = Field(description="the same by each inference method that applies")
+    metrics: dict[str, float] = Field(
+        description="forgetting, backward_transfer, forward_transfer, anytime_accuracy; those that are defined"
+    )
+    evaluations: list[Evaluation]
+    fits: list[Fit] = Field(default=[], description="at the times of the evaluations, where asked for")
+    curve: list[CurvePoint]
+    stds: list[StdHistogram] = Field(description="at the start and after each stage; empty without a posterior")
+    warnings: list[str] = Field(description="such as that the posterior has collapsed")
+    data_note: str = Field(default="", description="what a reader must know of the data, such as a stand-in")
+    machine: Machine | None = None

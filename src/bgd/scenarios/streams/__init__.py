@@ -1,0 +1,1 @@
+"""Streams: the order in which batches of the tasks arrive."""

@@ -1,0 +1,55 @@
+"""Augmentation of training images: random crops and mirror images, drawn from the stream's own seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from bgd.scenarios.errors import ScenarioError
+from bgd.scenarios.philox import Purpose, integers, random_words
+from bgd.scenarios.tasks.pixels import Pixels
+
+
+@dataclass(frozen=True)
+class Augment:
+    """Every image mirrored with probability 1/2, framed in black, and cut out at a random place in its old size.
+
+    It works on pixels before normalisation, so that the frame is black and not grey. What is drawn for a batch depends
+    on (seed, iteration) alone. Test images, and training images looked at once more at a task's end, stay as they are.
+
+    Args:
+        crop: width of the frame: the image moves by up to so many pixels each way; 0 for none.
+        flip: whether to mirror left and right.
+
+    >>> image = np.array([[1, 2, 3, 4]], dtype=np.uint8)
+    >>> moved = {tuple(Augment(crop=1, flip=False)(image, (1, 2, 2), 0, i)[0].tolist()) for i in range(99)}
+    >>> len(moved), (1, 2, 3, 4) in moved, (4, 0, 0, 0) in moved
+    (9, True, True)
+    """
+
+    crop: int = 4
+    flip: bool = True
+
+    def __post_init__(self) -> None:
+        if self.crop < 0:
+            raise ScenarioError(f"augment: crop={self.crop} is negative: give 0 or more pixels")
+
+    def __call__(self, pixels: Pixels, shape: tuple[int, int, int], seed: int, iteration: int) -> Pixels:
+        """Augmented pixels (n, D) of the batch of an iteration, in new memory."""
+        n = len(pixels)
+        for_flip, for_top, for_left = random_words(seed, Purpose.AUGMENT, (iteration, 0), 3 * n).reshape(3, n)
+        images = pixels.reshape(n, *shape).copy()
+        if self.flip:
+            mirrored = integers(for_flip, 2) == 1
+            images[mirrored] = images[mirrored, :, :, ::-1]
+        if self.crop:
+            c, h, w = shape
+            framed = np.zeros((n, c, h + 2 * self.crop, w + 2 * self.crop), dtype=pixels.dtype)
+            framed[:, :, self.crop : self.crop + h, self.crop : self.crop + w] = images
+            places = 2 * self.crop + 1
+            # every possible crop as a view, of which one for each image is copied
+            crops = sliding_window_view(framed, (h, w), axis=(2, 3))
+            images = crops[np.arange(n), :, integers(for_top, places), integers(for_left, places)]
+        return images.reshape(n, -1)

@@ -1,0 +1,1 @@
+"""Tasks: which images, transformed how, with which outputs as labels."""

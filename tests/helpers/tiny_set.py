@@ -1,0 +1,51 @@
+"""A published data set small enough for tests, in MNIST's own format; processes that a test starts use it too."""
+
+import gzip
+import hashlib
+import struct
+import sys
+
+import numpy as np
+
+from bgd.data.formats import idx
+from bgd.data.sources.locate import obtain
+from bgd.data.sources.published import Edition, File, Published
+
+
+def idx_bytes(array):
+    return bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+
+
+def make(seed=0, pixels=28, train=300, test=60):
+    generator = np.random.default_rng(seed)
+    return {
+        "train-images-idx3-ubyte": idx_bytes(generator.integers(0, 256, (train, pixels, pixels), dtype=np.uint8)),
+        "train-labels-idx1-ubyte": idx_bytes((np.arange(train) % 10).astype(np.uint8)),
+        "t10k-images-idx3-ubyte": idx_bytes(generator.integers(0, 256, (test, pixels, pixels), dtype=np.uint8)),
+        "t10k-labels-idx1-ubyte": idx_bytes((np.arange(test) % 10).astype(np.uint8)),
+    }
+
+
+CONTENTS = make()
+GZIPPED = {f"{name}.gz": gzip.compress(data) for name, data in CONTENTS.items()}
+TINY = Published(
+    name="tiny",
+    about="noise",
+    images="300 + 60",
+    classes=tuple("0123456789"),
+    folders=("tiny",),
+    editions=(
+        Edition(
+            files=tuple(File(name, hashlib.md5(data).hexdigest()) for name, data in CONTENTS.items()),
+            decode=idx._decode,
+            suffix=".gz",
+        ),
+    ),
+)
+
+if __name__ == "__main__":
+    print("ready", flush=True)
+    sys.stdin.readline()
+    got = obtain(TINY)
+    assert {name: content.data for name, content in got.contents.items()} == CONTENTS
+    print(got.origin)

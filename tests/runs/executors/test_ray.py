@@ -1,0 +1,358 @@
+"""On a real Ray: the same results as everywhere, and a run whose node is killed goes on from its checkpoint."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from filelock import FileLock
+from small_runs import BGD, RUNS, small
+
+from bgd.cli import main
+from bgd.runs import Options, RunError, run
+from bgd.runs.executors import ray as ray_executor
+from bgd.runs.executors.local import Job
+from bgd.runs.executors.ray import OnRay
+from bgd.runs.folder import RunFolder, prepare
+
+try:
+    import ray
+    from ray.cluster_utils import Cluster
+except ImportError:
+    ray = None
+
+needs_ray = pytest.mark.skipif(
+    ray is None or not Path("/proc").is_dir(), reason="needs Ray (pip install ray) and a system with /proc"
+)
+
+OFTEN = Options(checkpoint_seconds=0.05)
+LENGTH = 1000  # iterations: some seconds, in which something can happen to the run
+STREAM = {"kind": "continuous", "iterations": LENGTH, "batch_size": 16}
+LONG = {seed: small("bgd", STREAM, "continuous task-agnostic", BGD, seed=seed) for seed in (1, 2)}
+
+
+def silent(job, place):
+    pass
+
+
+def jobs_in(folder, configs, options=None):
+    return [Job(config, folder / str(i), options or Options()) for i, config in enumerate(configs)]
+
+
+@pytest.fixture(scope="module")
+def same_as_here(tmp_path_factory):
+    """Whether runs are, byte for byte, what they are in this process when nothing interrupts them."""
+    folders = {}
+
+    def compare(*jobs):
+        for job in jobs:
+            if job.config.digest not in folders:
+                folders[job.config.digest] = tmp_path_factory.mktemp("here")
+                run(job.config, folders[job.config.digest])
+        return all(
+            (job.folder / name).read_bytes() == (folders[job.config.digest] / name).read_bytes()
+            for job in jobs
+            for name in ("result.json", "metrics.jsonl")
+        )
+
+    return compare
+
+
+@contextlib.contextmanager
+def as_soon_as(condition, action):
+    """Meanwhile, do the action the moment that the condition holds."""
+    over = threading.Event()
+
+    def watch():
+        while not over.wait(0.02):
+            if condition():
+                action()
+                return
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def sessions_of(job):
+    return json.loads((job.folder / "environment.json").read_text())["sessions"]
+
+
+def title_of(job):
+    """Of the process of a run, as Ray names it."""
+    return f"ray::bgd {job.config.title}"
+
+
+def iterations_of(job):
+    """Of its checkpoints, newest first."""
+    return [int(path.name.split("-")[1]) for path in RunFolder(job.folder).checkpoints()]
+
+
+def processes_with(text):
+    """Those whose command line holds it."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if text.encode() in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+    return found
+
+
+def parent_of(pid):
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    return None
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A Ray of one node with one core, to which others can be added."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tempfile.mkdtemp(prefix="bgd-", dir="/tmp")  # the names of sockets must be short
+        Path(folder, "ray").mkdir()
+        patch.setenv("RAY_TMPDIR", folder)
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setattr(ray._private.ray_constants, "ENABLE_RAY_CLUSTER", False)  # loopback only
+        before = signal.getsignal(signal.SIGTERM)
+        node = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "include_dashboard": False}
+        made = Cluster(initialize_head=True, head_node_args=node)
+        try:
+            yield made
+        finally:
+            made.shutdown()
+            signal.signal(signal.SIGTERM, before)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@needs_ray
+def test_of_two_nodes_one_is_killed_and_its_run_goes_on_from_its_checkpoint(cluster, same_as_here, tmp_path, capfd):
+    killable = cluster.add_node(num_cpus=1, object_store_memory=100 * 2**20)
+    cluster.wait_for_nodes()
+    raylet = killable.all_processes["raylet"][0].process.pid
+    jobs = jobs_in(tmp_path, LONG.values(), OFTEN)
+    kept, heard, reports = {}, {}, {job.folder: [] for job in jobs}
+
+    def at_risk():
+        """The run that takes place on the second node, once there is something to go on from."""
+        there = [job for job in jobs if any(parent_of(pid) == raylet for pid in processes_with(title_of(job)))]
+        return [job for job in there if min(iterations_of(job), default=0) >= 20]
+
+    def kill():
+        (job,) = at_risk()
+        cluster.remove_node(killable, allow_graceful=False)
+        kept[job.folder] = max(iterations_of(job), default=LENGTH)
+        heard[job.folder] = len(reports[job.folder])
+
+    with as_soon_as(at_risk, kill):
+        outcomes = list(OnRay(address=cluster.address)(jobs, lambda job, place: reports[job.folder].append(place)))
+    assert kept, "no node was killed"
+    assert not ray.is_initialized()
+    assert not [o.error for o in outcomes if o.error]
+    assert sorted(o.job.folder for o in outcomes) == [job.folder for job in jobs]
+    # the run of the node that lives was left alone; a run that starts anew would count its sessions anew
+    for job in jobs:
+        assert sessions_of(job) == (2 if job.folder in kept else 1)
+        if job.folder in kept:
+            assert 20 <= kept[job.folder] < LENGTH
+            # what was said before the loss may arrive after it; but where the reports fall back, it is to a checkpoint
+            said = [place.done for place in reports[job.folder]]
+            assert all(later >= min(earlier, 20) for earlier, later in pairwise(said))
+            assert max(said[heard[job.folder] :]) >= 20
+            assert {place.tasks for place in reports[job.folder]} == {3}
+    assert same_as_here(*jobs)
+    assert capfd.readouterr().out == ""
+
+
+@needs_ray
+def test_workers_that_are_lost_are_replaced_as_long_as_the_run_gets_further(
+    cluster, same_as_here, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(ray_executor, "LOSSES", 1)
+    (job,) = jobs = jobs_in(tmp_path, [LONG[1]], OFTEN)
+    strikes = [signal.SIGTERM, signal.SIGKILL]  # a node that is shut down ends its workers; one that fails does not ask
+    reached = [0]
+
+    def strike(job, place):
+        pids = processes_with(title_of(jobs[0]))
+        if strikes and pids and max(iterations_of(job), default=0) > reached[-1]:
+            os.kill(pids[0], strikes.pop(0))
+            while pids[0] in processes_with(title_of(jobs[0])):
+                time.sleep(0.01)
+            reached.append(max(iterations_of(job)))
+
+    (outcome,) = OnRay(address=cluster.address)(jobs, strike)
+    assert not strikes
+    assert outcome.error is None
+    assert sessions_of(job) == 3
+    assert same_as_here(job)
+
+
+@needs_ray
+def test_a_run_that_does_not_get_further_is_given_up_and_the_rest_goes_on(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(ray_executor, "LOSSES", 0)
+    jobs = jobs_in(tmp_path, [LONG[1], RUNS["offline"]], Options(checkpoint_seconds=1e9))
+
+    def kill(job, place):
+        for pid in processes_with(title_of(jobs[0])):
+            os.kill(pid, signal.SIGKILL)
+
+    outcomes = {o.job.folder: o for o in OnRay(address=cluster.address)(jobs, kill)}
+    lost, fine = outcomes[jobs[0].folder], outcomes[jobs[1].folder]
+    assert "without getting further" in lost.error
+    assert f"bgd resume {jobs[0].folder}" in lost.error
+    assert not lost.interrupted
+    assert fine.result is not None
+
+
+@needs_ray
+def test_without_an_address_it_has_a_cluster_of_its_own_and_leaves_nothing_behind(
+    same_as_here, tmp_path, monkeypatch, capfd
+):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.chdir(tmp_path)  # folders may be relative
+    exploding = small("sgd", {"epochs": 1}, "domain", {"lr": 1e30})
+    configs = [exploding, RUNS["bgd, continuous"], RUNS["online-ewc, discrete"]]
+    jobs = jobs_in(Path("ray"), configs)
+    before, handler = set(Path("/tmp").glob("bgd-ray-*")), signal.getsignal(signal.SIGTERM)
+    outcomes, (cluster,) = {}, [None]
+    for outcome in OnRay(count=1)(jobs, silent):
+        outcomes[outcome.job.folder] = outcome
+        (cluster,) = set(Path("/tmp").glob("bgd-ray-*")) - before
+        host = ray.get_runtime_context().gcs_address.rsplit(":", 1)[0]
+        assert ray.cluster_resources()["CPU"] == 1
+    failed = outcomes[jobs[0].folder]
+    assert "lower lr" in failed.error
+    assert failed.traceback == jobs[0].folder / "failure.txt"
+    assert "Traceback" in failed.traceback.read_text()
+    assert all(outcomes[job.folder].job is job for job in jobs)
+    assert same_as_here(*jobs[1:])
+    # reachable from this machine alone, quiet, and gone
+    assert host == "127.0.0.1"
+    assert signal.getsignal(signal.SIGTERM) == handler
+    assert not ray.is_initialized()
+    assert not cluster.exists()
+    deadline = time.monotonic() + 10
+    while processes_with(str(cluster)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not processes_with(str(cluster))
+    assert capfd.readouterr() == ("", "")
+
+
+@needs_ray
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("127.0.0.1:1", r"no Ray cluster at '127.0.0.1:1' .*--ray-address"),
+        ("nowhere", r"'nowhere': give an address such as"),
+        ("ray://127.0.0.1:10001", r"Ray Client"),
+    ],
+)
+def test_a_cluster_that_is_not_there(address, said, tmp_path):
+    with pytest.raises(RunError, match=said):
+        list(OnRay(address=address)(jobs_in(tmp_path, [RUNS["offline"]]), silent))
+
+
+@needs_ray
+def test_a_folder_that_holds_another_run_is_reported_before_a_cluster_is_started(tmp_path):
+    (job,) = jobs_in(tmp_path, [RUNS["offline"]])
+    prepare(job.folder, RUNS["bgd, discrete"])
+    (outcome,) = OnRay()([job], silent)
+    assert "another run" in outcome.error
+
+
+@needs_ray
+def test_a_gpu_is_asked_for_without_a_number(tmp_path):
+    config = RUNS["offline"].model_copy(update={"device": "cuda:1"})
+    with pytest.raises(RunError, match="ask for that"):
+        list(OnRay()(jobs_in(tmp_path, [config]), silent))
+
+
+def test_nodes_that_do_not_share_files_or_versions_are_refused(tmp_path):
+    (job,) = jobs_in(tmp_path, [RUNS["offline"]])
+    same = ray_executor._Here(str(tmp_path), {}, ray_executor._versions())
+    assert "is not there on" in ray_executor._work(job, same, board=None, again=False).error
+    prepare(job.folder, job.config)
+    other = dataclasses.replace(same, versions=same.versions | {"torch": "1.0"})
+    assert "but 1.0 here" in ray_executor._work(job, other, board=None, again=False).error
+    assert not (job.folder / "metrics.jsonl").exists()
+
+
+def test_a_run_that_moves_waits_until_its_lost_worker_is_really_gone(tmp_path):
+    (job,) = jobs_in(tmp_path, [RUNS["offline"]])
+    prepare(job.folder, job.config)
+    same = ray_executor._Here(os.getcwd(), {}, ray_executor._versions())
+    board = SimpleNamespace(note=SimpleNamespace(remote=lambda *_: None))
+    lock = FileLock(job.folder / ".lock", thread_local=False)
+    lock.acquire()
+    assert "another process is at work" in ray_executor._work(job, same, board, again=False).error
+    release = threading.Timer(0.3, lock.release)
+    release.start()
+    assert ray_executor._work(job, same, board, again=True).error is None
+    release.join()
+
+
+def test_runs_too_large_for_every_node_are_not_waited_for_in_silence():
+    nodes = [{"Alive": True, "Resources": {"CPU": 2.0}}, {"Alive": False, "Resources": {"CPU": 8.0}}]
+    cluster = SimpleNamespace(nodes=lambda: nodes)
+    ray_executor._warn_of_small_nodes(cluster, 2)
+    with pytest.warns(UserWarning, match="no node of the Ray cluster has 3 cores"):
+        ray_executor._warn_of_small_nodes(cluster, 3)
+
+
+def test_without_ray_it_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.setitem(sys.modules, "ray.util.scheduling_strategies", None)
+    with pytest.raises(RunError, match=r'pip install "bgd\[ray\]"'):
+        OnRay()
+
+
+# --- the command
+
+
+@needs_ray
+def test_the_command_interrupted_saves_says_how_to_go_on_and_leaves_nothing_behind(tmp_path):
+    """As from a terminal: Ctrl-C goes to all processes of the group, those of Ray too."""
+    command = [sys.executable, "-m", "bgd.cli", "run", "digits", "--preset", "smoke", "--methods", "sgd", "--jobs", "1"]
+    command += ["--column", "continuous permuted", "--seeds", "1-9", "--executor", "ray", "--out", str(tmp_path)]
+    before = set(Path("/tmp").glob("bgd-ray-*"))
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    with as_soon_as(lambda: list(tmp_path.rglob("metrics.jsonl")), lambda: os.killpg(process.pid, signal.SIGINT)):
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err.decode()
+    assert "go on with: bgd resume" in err.decode()
+    assert "Traceback" not in err.decode()
+    assert not set(Path("/tmp").glob("bgd-ray-*")) - before
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+
+
+def test_the_command_without_ray(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.setitem(sys.modules, "ray.util.scheduling_strategies", None)
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "digits", "--preset", "smoke", "--executor", "ray", "--out", str(tmp_path)])
+    assert ended.value.code == 1
+    assert 'pip install "bgd[ray]"' in capsys.readouterr().err
+
+
+def test_an_address_for_another_executor_is_wrong_usage(tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "digits", "--executor", "here", "--ray-address", "auto", "--out", str(tmp_path)])
+    assert ended.value.code == 2
+    assert "--ray-address" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

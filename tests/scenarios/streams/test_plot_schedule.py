@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from bgd.report.figures.schedule import plot_schedule
+from bgd.scenarios import Continuous, Discrete, Drifting, ScenarioError, permute, rotating, scenario
+
+CONTINUOUS = scenario("continuous task-agnostic")
+
+
+def test_lines_are_expected_and_dots_are_drawn(data):
+    stream = Continuous(permute(data, 3, shared_head=True), CONTINUOUS, iterations=300, batch_size=16)
+    ax = plot_schedule(stream, points=50)
+    at = np.linspace(0, 299, 50).round().astype(int)
+    lines, dots = ax.lines[0::2], ax.lines[1::2]
+    assert len(lines) == len(dots) == 3
+    for t in range(3):
+        line, share = lines[t].get_ydata(), stream.expected(at)[:, t]
+        np.testing.assert_allclose(np.nan_to_num(line), share)
+        assert np.isfinite(line[share > 0]).all()
+        drawn = stream.drawn(at)[:, t]
+        np.testing.assert_allclose(dots[t].get_ydata(), drawn[drawn > 0])
+
+
+@pytest.mark.parametrize("kind", ["discrete", "drifting", "many"])
+def test_draws_every_kind(data, tmp_path, kind):
+    stream = {
+        "discrete": lambda: Discrete(permute(data, 3, shared_head=True), scenario("discrete task-agnostic")),
+        "drifting": lambda: Drifting(rotating(data), CONTINUOUS, iterations=50),
+        "many": lambda: Continuous(permute(data, 40, shared_head=True), CONTINUOUS, iterations=200),
+    }[kind]()
+    figure = Figure()
+    ax = plot_schedule(stream, figure.subplots())
+    figure.savefig(tmp_path / "schedule.png")
+    assert ax.get_xlabel() == "iteration"
+    assert (tmp_path / "schedule.png").stat().st_size > 1000
+
+
+def test_too_few_points(data):
+    stream = Discrete(permute(data, 2, shared_head=True), scenario("discrete task-agnostic"))
+    with pytest.raises(ScenarioError, match="points=1"):
+        plot_schedule(stream, points=1)
