@@ -7,11 +7,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
-from bgd.errors import BGDError
+from bgd.errors import SettingError
 from bgd.scenarios.types import Batch, Knowledge
 
 
-class MethodError(BGDError, ValueError):
+class MethodError(SettingError):
     """A method that cannot run as asked: unknown, wrongly set, or in need of what the scenario withholds.
 
     >>> raise MethodError("no method 'adm': did you mean 'adam'?")
