@@ -1,9 +1,19 @@
 """Learn from data that changes over time, without forgetting and without being told when it changes."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from bgd._version import __version__
 from bgd.inference import Prediction, predict
 from bgd.losses import labels_trick
 from bgd.optim import BGD, PAPER, BatchedStep, CollapseWarning, DistributedBGD
+
+if TYPE_CHECKING:
+    from bgd.api import run_experiment
+
+_WITH_EXTRA = {"run_experiment": ("bgd.api", "experiments")}
+"""Loaded when first used: they need more than torch and numpy."""
 
 __all__ = [
     "BGD",
@@ -15,4 +25,21 @@ __all__ = [
     "__version__",
     "labels_trick",
     "predict",
+    "run_experiment",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WITH_EXTRA:
+        raise AttributeError(f"module 'bgd' has no attribute {name!r}")
+    from importlib import import_module
+
+    from bgd.errors import MissingExtraError
+
+    module, extra = _WITH_EXTRA[name]
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in ("bgd", ""):
+            raise
+        raise MissingExtraError(str(error.name), extra) from None
