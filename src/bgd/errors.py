@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import sys
 from collections.abc import Iterable
 
 
@@ -51,3 +53,18 @@ def suggest(name: str, known: Iterable[str]) -> str:
     names = list(dict.fromkeys(known))
     close = difflib.get_close_matches(name, names, n=1)
     return f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(names)}"
+
+
+def caller_stacklevel() -> int:
+    """The stack level of the nearest frame that is neither ours nor torch's: where a warning should point.
+
+    >>> caller_stacklevel() >= 1
+    True
+    """
+    packages = [os.path.dirname(os.path.abspath(__file__))]
+    if (file := getattr(sys.modules.get("torch"), "__file__", None)) is not None:
+        packages.append(os.path.dirname(os.path.abspath(file)))
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(tuple(packages)):
+        frame, level = frame.f_back, level + 1
+    return level

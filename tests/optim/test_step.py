@@ -45,10 +45,10 @@ def test_a_batch_cut_in_two_gives_the_same_update() -> None:
         optimizer = BGD(problem.model.parameters(), std_init=0.1, seed=3, mc_samples=4, std_max=None)
         for _ in range(5):
             for _ in range(4):
-                optimizer.draw()
+                optimizer.begin_sample()
                 for rows in cuts:
                     problem.loss(rows=rows).backward()
-                optimizer.accumulate()
+                optimizer.end_sample()
             optimizer.step()
         results.append(posterior(optimizer))
     close(*results)
@@ -194,10 +194,10 @@ def test_draw_backward_accumulate_step_equals_the_closure() -> None:
         for _ in range(3):
             if long_form:
                 for _ in range(4):
-                    optimizer.draw()
+                    optimizer.begin_sample()
                     loss = problem.loss()
                     loss.backward()
-                    optimizer.accumulate(loss)
+                    optimizer.end_sample(loss)
                 returned = optimizer.step()
             else:
                 returned = optimizer.step(problem.closure(optimizer))
@@ -209,27 +209,27 @@ def test_misuse_of_the_long_form_is_caught(problem: Problem) -> None:
     optimizer = BGD(problem.model.parameters(), mc_samples=2)
     with pytest.raises(RuntimeError, match="without samples"):
         optimizer.step()
-    with pytest.raises(RuntimeError, match="without draw"):
-        optimizer.accumulate()
+    with pytest.raises(RuntimeError, match="without begin_sample"):
+        optimizer.end_sample()
     problem.loss().backward()  # stale gradients must not count as a backward() of the drawn network
-    optimizer.draw()
+    optimizer.begin_sample()
     with pytest.raises(RuntimeError, match="backward"):
-        optimizer.accumulate()
-    with pytest.raises(RuntimeError, match="draw\\(\\) twice"):
-        optimizer.draw()
-    with pytest.raises(RuntimeError, match="accumulate"):
+        optimizer.end_sample()
+    with pytest.raises(RuntimeError, match="begin_sample\\(\\) twice"):
+        optimizer.begin_sample()
+    with pytest.raises(RuntimeError, match="end_sample"):
         optimizer.step()
-    with pytest.raises(RuntimeError, match="pending"):
+    with pytest.raises(RuntimeError, match="are open"):
         optimizer.step(problem.closure(optimizer))
-    with pytest.raises(RuntimeError, match="pending"):
+    with pytest.raises(RuntimeError, match="are open"):
         optimizer.state_dict()
-    with pytest.raises(RuntimeError, match="pending"), optimizer.sampled():
+    with pytest.raises(RuntimeError, match="are open"), optimizer.sampled():
         pass
     optimizer.discard()
     optimizer.step(problem.closure(optimizer))
     with optimizer.sampled():
         with pytest.raises(RuntimeError, match="inside sampled"):
-            optimizer.draw()
+            optimizer.begin_sample()
         with pytest.raises(RuntimeError, match="inside sampled"):
             optimizer.state_dict()
         with pytest.raises(RuntimeError, match="inside sampled"), optimizer.sampled():
@@ -239,7 +239,7 @@ def test_misuse_of_the_long_form_is_caught(problem: Problem) -> None:
 def test_discard_restores_the_mean(problem: Problem) -> None:
     optimizer = BGD(problem.model.parameters(), std_init=0.5, **PAPER)
     before = problem.weights()
-    optimizer.draw()
+    optimizer.begin_sample()
     assert not torch.equal(problem.weights()[0], before[0])
     optimizer.discard()
     assert all(map(torch.equal, problem.weights(), before))
@@ -247,12 +247,12 @@ def test_discard_restores_the_mean(problem: Problem) -> None:
 
 def test_odd_antithetic_samples_are_refused(problem: Problem) -> None:
     optimizer = BGD(problem.model.parameters(), mc_samples=2, antithetic=True)
-    optimizer.draw()
+    optimizer.begin_sample()
     problem.loss().backward()
-    optimizer.accumulate()
+    optimizer.end_sample()
     with pytest.raises(RuntimeError, match="pairs, got 1"):
         optimizer.step()
-    assert optimizer._pending is None
+    assert optimizer._estimate is None
 
 
 def test_a_closure_without_a_loss_is_refused(problem: Problem) -> None:
@@ -306,7 +306,7 @@ def test_nothing_to_sample_is_an_error() -> None:
     p = nn.Parameter(torch.ones(2), requires_grad=False)
     optimizer = BGD([p])
     with pytest.raises(RuntimeError, match="requires a gradient"):
-        optimizer.draw()
+        optimizer.begin_sample()
 
 
 # --- NaN and infinity
@@ -461,7 +461,7 @@ def test_it_learns() -> None:
 
 
 def test_a_model_in_place_of_its_parameters_is_named() -> None:
-    with pytest.raises(TypeError, match=r"got the model Linear: give model\.parameters\(\)"):
+    with pytest.raises(TypeError, match=r"got the model Linear: pass model\.parameters\(\)"):
         BGD(torch.nn.Linear(2, 2))  # type: ignore[arg-type]
 
 
@@ -553,7 +553,7 @@ def test_a_learning_rate_of_one_element_is_a_number() -> None:
 
 def test_groups_are_not_added_while_a_step_is_under_way(problem: Problem) -> None:
     optimizer = BGD(problem.model.parameters())
-    optimizer.draw()
+    optimizer.begin_sample()
     with pytest.raises(RuntimeError, match=r"add_param_group\(\) while samples"):
         optimizer.add_param_group({"params": [nn.Parameter(torch.ones(2))]})
     optimizer.discard()

@@ -7,9 +7,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bgd.optim.update import solve_implicit, std_bounds, update_mean, update_std
+from bgd.optim.update import FixedPoint, Gaussian, solve_implicit, std_bounds, update_mean, update_std
 
 F64 = torch.float64
+
+
+def solve_one(mean: torch.Tensor, std: torch.Tensor, expectations, **settings) -> FixedPoint:
+    """The implicit equations of a single tensor."""
+    return solve_implicit([Gaussian(mean, std)], lambda posterior: [expectations(*posterior[0])], **settings)
 
 
 def scalar(value: float, dtype: torch.dtype = F64) -> torch.Tensor:
@@ -85,7 +90,7 @@ def test_bounds_are_respected(std: float, e_g_eps: float) -> None:
 def test_implicit_solution_is_the_conjugate_posterior(h: float) -> None:
     target = 1.5  # L = h/2 (theta - target)^2
     prior_mean, prior_std = scalar(0.3), scalar(0.8)
-    found = solve_implicit(
+    found = solve_one(
         prior_mean,
         prior_std,
         lambda mean, std: (h * (mean - target), h * std),
@@ -95,8 +100,8 @@ def test_implicit_solution_is_the_conjugate_posterior(h: float) -> None:
     )
     precision = 0.8**-2 + h
     assert found.converged
-    assert float(found.std) == pytest.approx(precision**-0.5, rel=1e-10)
-    assert float(found.mean) == pytest.approx((0.3 * 0.8**-2 + h * target) / precision, rel=1e-10)
+    assert float(found.posterior[0].std) == pytest.approx(precision**-0.5, rel=1e-10)
+    assert float(found.posterior[0].mean) == pytest.approx((0.3 * 0.8**-2 + h * target) / precision, rel=1e-10)
 
 
 def test_implicit_solution_with_a_full_hessian() -> None:
@@ -106,7 +111,7 @@ def test_implicit_solution_with_a_full_hessian() -> None:
     prior_mean = torch.randn(5, generator=generator, dtype=F64)
     prior_std = torch.rand(5, generator=generator, dtype=F64) + 0.3
     # Under a diagonal Gaussian E[g] = H mean and E[g_i eps_i] = H_ii std_i.
-    found = solve_implicit(
+    found = solve_one(
         prior_mean,
         prior_std,
         lambda mean, std: (hessian @ mean, hessian.diagonal() * std),
@@ -117,12 +122,12 @@ def test_implicit_solution_with_a_full_hessian() -> None:
     precision = torch.diag(prior_std**-2)
     exact_mean = torch.linalg.solve(precision + hessian, precision @ prior_mean)
     assert found.converged
-    torch.testing.assert_close(found.mean, exact_mean, rtol=1e-9, atol=1e-11)
-    torch.testing.assert_close(found.std**-2, prior_std**-2 + hessian.diagonal(), rtol=1e-9, atol=1e-11)
+    torch.testing.assert_close(found.posterior[0].mean, exact_mean, rtol=1e-9, atol=1e-11)
+    torch.testing.assert_close(found.posterior[0].std ** -2, prior_std**-2 + hessian.diagonal(), rtol=1e-9, atol=1e-11)
 
 
 def test_implicit_reports_that_it_has_not_converged() -> None:
-    steep = solve_implicit(scalar(1.0), scalar(1.0), lambda m, s: (50 * m, 50 * s), iterations=30)
+    steep = solve_one(scalar(1.0), scalar(1.0), lambda m, s: (50 * m, 50 * s), iterations=30)
     assert not steep.converged
     assert steep.iterations == 30
 

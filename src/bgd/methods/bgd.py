@@ -116,9 +116,9 @@ class BGDLearner(Base):
     def predict_samples(self, x: Tensor, samples: int, task: int | Tensor | None = None) -> Tensor:
         """The scores of ``samples`` draws, (samples, B, outputs): the same draws at every call."""
         names: dict[Tensor, str] = {p: name for name, p in self.net.named_parameters()}
-        draws = self.optimizer.draws
+        draws = self.optimizer.samples_drawn
         weights = self.optimizer.sample_weights(samples)
-        self.optimizer.draws = draws
+        self.optimizer.samples_drawn = draws
         with evaluating(self.net):
             scores = [
                 functional_call(self.net, {names[p]: w[k] for p, w in weights.items()}, (x,)) for k in range(samples)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
-from bgd.optim.compilation import users_level
+from bgd.errors import caller_stacklevel
 
 
 def find_models(params: Iterable[Tensor]) -> list[nn.Module]:
@@ -43,7 +43,7 @@ def find_models(params: Iterable[Tensor]) -> list[nn.Module]:
             "gc.freeze() has hidden modules that BGD looks for: take the first step before it, or the running "
             "statistics of their BatchNorm layers move once for each sampled network",
             RuntimeWarning,
-            stacklevel=users_level(),
+            stacklevel=caller_stacklevel(),
         )
     holders: dict[nn.Module, None] = {}
     while ahead:

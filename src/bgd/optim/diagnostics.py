@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from bgd.optim.compilation import users_level
+from bgd.errors import caller_stacklevel
 
 EXPLODED = 1e3
 """A std this many times its initial value has exploded: healthy runs stay below 20."""
@@ -26,7 +26,7 @@ NEARLY_ALL = 0.99
 PATIENCE = 5
 """Dead gradients must be seen so often in a row: one batch alone may have none, as a batch of one label under the
 labels trick."""
-LOST = 50
+MAX_SKIPPED = 50
 """So many steps in a row, passed over for their gradients, are no longer a bad batch or two."""
 
 REMEDY = (
@@ -107,8 +107,8 @@ class CollapseWatch:
 
     def __init__(self) -> None:
         self.warned = False
-        self._dead_looks = 0
-        self._lost = 0
+        self._dead_checks = 0
+        self._skipped = 0
 
     def due(self, step: int) -> bool:
         """Whether this step is to be looked at.
@@ -118,29 +118,29 @@ class CollapseWatch:
         """
         return not self.warned and step % (7 if step <= 100 else 97) == 0
 
-    def look(self, health: Health, step: int) -> None:
+    def check(self, health: Health, step: int) -> None:
         """Warn, once, where something is wrong."""
-        self._dead_looks = self._dead_looks + 1 if health.is_dead else 0
-        if health.has_exploded or health.has_vanished or self._dead_looks >= PATIENCE:
+        self._dead_checks = self._dead_checks + 1 if health.is_dead else 0
+        if health.has_exploded or health.has_vanished or self._dead_checks >= PATIENCE:
             self._warn(f"BGD's posterior has collapsed by step {step}. {health.message} {REMEDY}")
 
-    def passed_over(self, lost: bool, step: int) -> None:
-        """Count the steps in a row that had no finite gradient; warn, once, where it is one after the other."""
-        self._lost = self._lost + 1 if lost else 0
-        if self._lost == LOST and not self.warned:
+    def record_step(self, skipped: bool, step: int) -> None:
+        """Count the steps in a row that were skipped; warn, once, where there are many."""
+        self._skipped = self._skipped + 1 if skipped else 0
+        if self._skipped == MAX_SKIPPED and not self.warned:
             self._warn(
-                f"BGD has passed over the last {LOST} steps up to step {step}: none had a finite gradient. If the data "
-                f"and the loss are sound, the posterior has collapsed. {REMEDY}"
+                f"BGD has skipped the last {MAX_SKIPPED} steps up to step {step}: none had a finite gradient. If the "
+                f"data and the loss are sound, the posterior has collapsed. {REMEDY}"
             )
 
     def state_dict(self) -> dict[str, int]:
-        """What it has counted, so that a resumed run is warned where an uninterrupted one would be."""
-        return {"dead_looks": self._dead_looks, "lost": self._lost}
+        """Its counters, so that a resumed run is warned where an uninterrupted one would be."""
+        return {"dead_checks": self._dead_checks, "skipped": self._skipped}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Go on from there."""
-        self._dead_looks, self._lost = state.get("dead_looks", 0), state.get("lost", 0)
+        """Restore the counters."""
+        self._dead_checks, self._skipped = state["dead_checks"], state["skipped"]
 
     def _warn(self, text: str) -> None:
         self.warned = True
-        warnings.warn(text, CollapseWarning, stacklevel=users_level())
+        warnings.warn(text, CollapseWarning, stacklevel=caller_stacklevel())

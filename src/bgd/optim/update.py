@@ -1,4 +1,4 @@
-"""The closed-form updates of the paper, as pure functions on tensors.
+"""The closed-form update of the posterior, as pure functions on tensors.
 
 The posterior of a weight is Gaussian with ``mean`` and ``std``. One step sees the expectations, over
 theta = mean + std * eps with eps ~ N(0, 1), of the gradient g of the *summed* loss of a batch:
@@ -8,23 +8,42 @@ theta = mean + std * eps with eps ~ N(0, 1), of the gradient g of the *summed* l
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from types import FunctionType
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-Expectations = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""From (mean, std) to (E[g], E[g eps])."""
+from bgd.optim.compilation import CompiledOrEager
+
+
+class Gaussian(NamedTuple):
+    """The posterior of the weights in one tensor."""
+
+    mean: Tensor
+    std: Tensor
+
+
+class Limits(NamedTuple):
+    """The step size of a tensor's mean, and the floor and ceiling of its std."""
+
+    lr: float | Tensor = 1.0
+    std_min: float | Tensor | None = None
+    std_max: float | Tensor | None = None
 
 
 class FixedPoint(NamedTuple):
     """Where an iteration of the implicit equations ended, and whether it had converged there."""
 
-    mean: Tensor
-    std: Tensor
+    posterior: list[Gaussian]
     iterations: int
     converged: bool
+
+
+Expected = tuple[Tensor | None, Tensor | None]
+"""E[g] and E[g eps] of one tensor; None where it has no gradient."""
 
 
 def std_bounds(dtype: torch.dtype) -> tuple[float, float]:
@@ -77,10 +96,74 @@ def update_std(
     return new
 
 
+def update(posterior: Sequence[Gaussian], expected: Sequence[Expected], limits: Sequence[Limits]) -> Iterator[Gaussian]:
+    """The posterior after one step, tensor by tensor: each can be used and freed before the next is made.
+
+    A tensor without expectations keeps its posterior, bit for bit.
+
+    >>> old = Gaussian(torch.zeros(1), torch.full((1,), 0.1))
+    >>> [new] = update([old], [(torch.ones(1), torch.zeros(1))], [Limits()])
+    >>> round(float(new.mean), 6), round(float(new.std), 6)
+    (-0.01, 0.1)
+    """
+    for old, (e_g, e_g_eps), limit in zip(posterior, expected, limits, strict=True):
+        if e_g is None or e_g_eps is None:
+            yield old
+        else:
+            yield Gaussian(
+                update_mean(old.mean, old.std, e_g, limit.lr),
+                update_std(old.std, e_g_eps, limit.std_min, limit.std_max),
+            )
+
+
+def update_in_place(posterior: Sequence[Gaussian], expected: Sequence[Expected], limits: Sequence[Limits]) -> None:
+    """:func:`update` written over the old posterior, each tensor before the next is computed.
+
+    >>> posterior = Gaussian(torch.zeros(1), torch.full((1,), 0.1))
+    >>> update_in_place([posterior], [(torch.ones(1), torch.zeros(1))], [Limits()])
+    >>> round(float(posterior.mean), 6)
+    -0.01
+    """
+    for old, (e_g, e_g_eps), limit in zip(posterior, expected, limits, strict=True):
+        if e_g is not None and e_g_eps is not None:
+            old.mean.copy_(update_mean(old.mean, old.std, e_g, limit.lr))
+            old.std.copy_(update_std(old.std, e_g_eps, limit.std_min, limit.std_max))
+
+
+def _update_sums(
+    means: list[Tensor],
+    stds: list[Tensor],
+    e_g: list[Tensor],
+    e_g_eps: list[Tensor],
+    bounds: list[tuple[float | Tensor | None, float | Tensor | None]],
+    lrs: list[Tensor],
+    scale: Tensor,
+) -> None:
+    """:func:`update_in_place` on sums that are still to be scaled: compiled, it is one pass over memory."""
+    posterior = [Gaussian(mean, std) for mean, std in zip(means, stds, strict=True)]
+    expected: list[Expected] = [(g * scale, g_eps * scale) for g, g_eps in zip(e_g, e_g_eps, strict=True)]
+    limits = [Limits(lr, low, high) for lr, (low, high) in zip(lrs, bounds, strict=True)]
+    update_in_place(posterior, expected, limits)
+
+
+@lru_cache(maxsize=64)
+def compiled_update(kinds: tuple[tuple[torch.Size, torch.dtype], ...]) -> CompiledOrEager:
+    """The update in place, compiled, for weights of these shapes and types.
+
+    torch.compile keeps its graphs, of which it allows few, with the code object: each kind of network gets one of its
+    own, or the ninth would run uncompiled, with other bits.
+
+    >>> compiled_update(()) is compiled_update(())
+    True
+    """
+    del kinds
+    return CompiledOrEager(FunctionType(_update_sums.__code__.replace(), globals(), _update_sums.__name__))
+
+
 def solve_implicit(
-    prior_mean: Tensor,
-    prior_std: Tensor,
-    expectations: Expectations,
+    prior: Sequence[Gaussian],
+    expectations: Callable[[Sequence[Gaussian]], Sequence[Expected]],
+    limits: Sequence[Limits] | None = None,
     iterations: int = 1000,
     tolerance: float = 1e-12,
     damping: float = 1.0,
@@ -95,20 +178,30 @@ def solve_implicit(
     iteration moves the fraction ``damping`` of the way, which a steep loss (v^2 times its curvature above 1) needs
     to converge. It stops when neither changes by more than ``tolerance`` relative to the prior's std.
 
-    >>> def quadratic(mean, std):  # L = 4 / 2 theta^2, so that E[g] = 4 mean and E[g eps] = 4 std
-    ...     return 4 * mean, 4 * std
+    >>> def quadratic(posterior):  # L = 4 / 2 theta^2, so that E[g] = 4 mean and E[g eps] = 4 std
+    ...     return [(4 * mean, 4 * std) for mean, std in posterior]
     >>> one = torch.ones((), dtype=torch.float64)
-    >>> found = solve_implicit(one, one, quadratic, damping=0.3)
-    >>> found.converged, round(float(found.std**-2), 6), round(float(found.mean), 6)
+    >>> found = solve_implicit([Gaussian(one, one)], quadratic, damping=0.3)
+    >>> found.converged, round(float(found.posterior[0].std ** -2), 6), round(float(found.posterior[0].mean), 6)
     (True, 5.0, 0.2)
     """
-    mean, std = prior_mean, prior_std
+    limits = [Limits()] * len(prior) if limits is None else limits
+    posterior = list(prior)
     for iteration in range(1, iterations + 1):
-        e_g, e_g_eps = expectations(mean, std)
-        new_mean = torch.lerp(mean, update_mean(prior_mean, prior_std, e_g), damping)
-        new_std = torch.lerp(std, update_std(prior_std, e_g_eps), damping)
-        change = torch.maximum((new_mean - mean).abs() / prior_std, (new_std - std).abs() / prior_std).amax()
-        mean, std = new_mean, new_std
+        proposed = list(update(prior, expectations(posterior), limits))
+        new = [Gaussian(*map(_towards(damping), old, goal)) for old, goal in zip(posterior, proposed, strict=True)]
+        change = max(map(_relative_change, new, posterior, prior), default=0.0)
+        posterior = new
         if change <= tolerance:
-            return FixedPoint(mean, std, iteration, True)
-    return FixedPoint(mean, std, iterations, False)
+            return FixedPoint(posterior, iteration, True)
+    return FixedPoint(posterior, iterations, False)
+
+
+def _towards(damping: float) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda old, goal: torch.lerp(old, goal, damping)
+
+
+def _relative_change(new: Gaussian, old: Gaussian, prior: Gaussian) -> float:
+    """The largest change of a mean or std, in units of the prior's std."""
+    changes = [((a - b).abs() / prior.std) for a, b in zip(new, old, strict=True)]
+    return max(float(change.amax()) if change.numel() else 0.0 for change in changes)

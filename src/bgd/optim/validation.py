@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bgd.optim import update as rules
+from bgd.optim.update import std_bounds
 
 GROUP = ("lr", "std_init", "std_min", "std_max")
 """What a parameter group may have of its own."""
@@ -74,7 +74,7 @@ def resolve_std(std_init: StdInit, params: list[Tensor]) -> list[Tensor]:
 
 def check_std(group: dict[str, Any], std: Tensor) -> None:
     """Refuse an initial std that is not positive and finite, or not within its group's bounds."""
-    low, high = rules.std_bounds(std.dtype)
+    low, high = std_bounds(std.dtype)
     if std.numel() and not bool(((std >= low) & (std <= high)).all()):
         worst = std[~((std >= low) & (std <= high))][0].item()
         raise ValueError(f"std_init must be positive and finite (from {low:.1e} to {high:.1e}), got {worst}")

@@ -11,7 +11,7 @@ from problems import Problem, posterior
 from torch import nn
 
 from bgd import BGD, PAPER, labels_trick
-from bgd.optim import update_all as moving
+from bgd.optim import update as updates
 from bgd.optim.compilation import CompiledOrEager, can_compile
 from bgd.optim.estimators import batched
 
@@ -273,7 +273,7 @@ def test_a_path_that_fails_leaves_no_trace_in_torchs_generator() -> None:
     x, y = torch.randn(20, 6), torch.arange(20) % 3
     model, optimizer, step = start()
     torch.manual_seed(9)
-    with pytest.warns(RuntimeWarning, match="goes on with the loop path"):
+    with pytest.warns(RuntimeWarning, match="continues with the loop path"):
         step(x, y)
     saved = model.state_dict(), optimizer.state_dict(), torch.get_rng_state()
     saved = copy.deepcopy(saved)
@@ -282,7 +282,7 @@ def test_a_path_that_fails_leaves_no_trace_in_torchs_generator() -> None:
     resumed.load_state_dict(saved[0])
     its_optimizer.load_state_dict(saved[1])
     torch.set_rng_state(saved[2])
-    with pytest.warns(RuntimeWarning, match="goes on with the loop path"):
+    with pytest.warns(RuntimeWarning, match="continues with the loop path"):
         its_step(x, y)
     for a, b in zip(model.state_dict().values(), resumed.state_dict().values(), strict=True):
         assert torch.equal(a, b)
@@ -303,13 +303,15 @@ def test_where_warnings_are_errors_a_failed_compilation_costs_no_second_update(m
         step = optimizer.batched(problem.model, objective, compile=broken)
         if broken:
             monkeypatch.setattr(torch, "compile", lambda f: f)
-            mover = CompiledOrEager(moving._move_all)
+            mover = CompiledOrEager(updates._update_sums)
             mover.compile, mover._compiled = True, no_compiler(None)
-            monkeypatch.setattr("bgd.optim.bgd.move_in_place", lambda kinds, mover=mover: mover)
-            with pytest.raises(RuntimeWarning):  # as all warnings here
+            monkeypatch.setattr("bgd.optim.bgd.compiled_update", lambda kinds, mover=mover: mover)
+            before = posterior(optimizer)
+            with pytest.raises(RuntimeWarning):  # as all warnings in the tests
                 step(problem.x, problem.y)
-        else:
-            step(problem.x, problem.y)
+            assert optimizer.steps == 0
+            assert all(map(torch.equal, before, posterior(optimizer)))
+        step(problem.x, problem.y)
         assert optimizer.steps == 1
         moved.append(posterior(optimizer))
     torch.testing.assert_close(*moved)
@@ -318,9 +320,9 @@ def test_where_warnings_are_errors_a_failed_compilation_costs_no_second_update(m
 def test_each_kind_of_network_has_a_compiled_update_of_its_own() -> None:
     """torch.compile allows few graphs for one code object, and then goes on uncompiled without a word."""
     kinds = [((torch.Size([n]), torch.float32),) for n in range(20)]
-    movers = [moving.move_in_place(kind) for kind in kinds]
+    movers = [updates.compiled_update(kind) for kind in kinds]
     assert len({id(mover.function.__code__) for mover in movers}) == 20
-    assert moving.move_in_place(kinds[3]) is movers[3]
+    assert updates.compiled_update(kinds[3]) is movers[3]
 
 
 @pytest.mark.parametrize("compile", [False, pytest.param(True, marks=needs_compiler)])

@@ -1,28 +1,27 @@
-"""All sampled networks in one pass."""
+"""The batched estimator: all sampled networks in one pass through vmap."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 from torch.nn.modules.conv import _ConvNd
 
-from bgd.optim.compilation import can_compile, first_line, users_level
-from bgd.optim.compile_shapes import shape_of
-from bgd.optim.diagnostics import CollapseWarning
-
-if TYPE_CHECKING:
-    from bgd.optim.bgd import BGD
+from bgd.errors import caller_stacklevel
+from bgd.optim.compilation import BatchShapes, can_compile, first_line, shape_of
+from bgd.optim.estimators.base import Estimator, Expectations, Step
+from bgd.optim.estimators.loop import loop
+from bgd.validation import check_whole
 
 Tensors = tuple[Tensor, ...]
 
 PATHS = ("compiled", "eager", "loop")
-"""Ways to evaluate the networks, the fastest first: vmap compiled, vmap as it is, one network at a time."""
+"""Ways to evaluate the networks, the fastest first: vmap compiled, vmap eager, one network at a time."""
 
 
 class Objective(Protocol):
@@ -33,21 +32,33 @@ class Objective(Protocol):
         ...
 
 
+class Steppable(Protocol):
+    """What a batched step needs of its optimizer."""
+
+    batch_shapes: BatchShapes
+
+    def step_with(self, estimator: Estimator, *, batch_size: int | None = None) -> Tensor | None:
+        """Take one step with the expectations of an estimator."""
+
+    def name_of(self, p: Tensor) -> str:
+        """A parameter's name, for messages."""
+
+
 class BatchedStep:
     """One BGD step with all K networks evaluated in one pass: the same numbers as ``step(closure)``, sooner.
 
     The networks run side by side through ``torch.func.vmap``, in chunks of ``chunk_size`` where memory is short, and
-    compiled where a compiler is at hand. A model that cannot run so (batch normalisation that updates its statistics in
-    place, control flow that depends on data) is run network by network instead, after one warning that says why.
+    compiled where there is a compiler. A model that cannot run so (batch normalisation that updates its statistics in
+    place, control flow that depends on data) runs network by network instead, after one warning that names the reason.
 
     A model with convolutions on a CPU is run network by network from the start, unless ``chunk_size`` or
-    ``compile=True`` asks for more. There vmap becomes a convolution in groups, which does the same work less well: one
+    ``compile=True`` is given. There vmap becomes a convolution in groups, which does the same work less well: one
     network's convolution keeps the cores busy, and K networks side by side only leave the cache. ``benchmarks/step.py``
     shows it. What does make convolutions faster on a CPU, those of SGD alike, is
     ``model.to(memory_format=torch.channels_last)`` before the optimizer is made.
 
     Compiled code serves one shape of batch. Batches of another shape, such as the short last one of an epoch, run
-    uncompiled until two of a shape come in a row: see :mod:`bgd.optim.compile_shapes`.
+    uncompiled until two of a shape come in a row: see :mod:`bgd.optim.compilation`.
 
     Args:
         optimizer: the posterior to update.
@@ -70,99 +81,91 @@ class BatchedStep:
 
     def __init__(
         self,
-        optimizer: BGD,
+        optimizer: Steppable,
         model: nn.Module,
         objective: Objective,
         *,
         chunk_size: int | None = None,
         compile: bool | None = None,
     ) -> None:
-        if chunk_size is not None and chunk_size < 1:
-            raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
+        if chunk_size is not None:
+            check_whole(1, chunk_size=chunk_size)
         self.optimizer = optimizer
         self.model = model
         self.objective = objective
         self.chunk_size = chunk_size
         self.compile = can_compile() if compile is None else compile
         self.path = "compiled" if self.compile else "eager"
-        """The way that is used, one of :data:`PATHS`."""
+        """The path in use, one of :data:`PATHS`."""
         if chunk_size is None and compile is not True and _convolves_on_cpu(model):
             self.path = "loop"
         self._names: tuple[str, ...] = ()
         self._params: list[Tensor] = []
         self._evaluate: Callable[..., Tensor] | None = None
         self._compiled: Callable[..., Tensor] | None = None
-        self._learns = False
+        self._objective_checked = False
 
     def __call__(self, *batch: Any, batch_size: int | None = None) -> Tensor:
         """Take one step on a batch; returns the mean loss of the sampled networks."""
-        self.optimizer._check_batch_size(batch_size)
-        self.optimizer._check_at_rest("a batched step")
-        return self.optimizer._hooked(lambda: self._take(batch, batch_size))
+        loss = self.optimizer.step_with(lambda step: self.estimate(step, batch), batch_size=batch_size)
+        assert loss is not None
+        return loss
 
-    def _take(self, batch: tuple[Any, ...], batch_size: int | None) -> Tensor:
-        """The step, by the fastest path that can run the model."""
-        optimizer = self.optimizer
+    def estimate(self, step: Step, batch: tuple[Any, ...]) -> Expectations:
+        """The expectations of a step, by the fastest path that can run the model."""
         first, reason = self.path, ""
-        generators = _Generators(optimizer._params())
+        generators = _Generators(step.params)
         for path in PATHS[PATHS.index(first) :]:
             if path != self.path:
                 self.path, self._evaluate = path, None
             try:
-                loss = optimizer._run_step(lambda: self._sample_all(batch), batch_size, compiled=path == "compiled")
-            except (FloatingPointError, _NoPathHelps, CollapseWarning):
+                expectations = self._estimate_by_path(step, batch)
+            except (FloatingPointError, _NoPathHelps):
                 raise
             except Exception as error:
-                if path == PATHS[-1]:  # not the path is at fault, but the batch or the objective
+                if path == PATHS[-1]:  # the batch or the objective is at fault, not the path
                     self.path, self._evaluate = first, None
                     raise
                 reason = first_line(error)
+                step.sums.clear()
                 generators.restore()  # a run that resumes on another path draws the same dropout
             else:
                 if path != first:
-                    warnings.warn(
-                        f"BGD's {first} batched path cannot run this model: {reason}. It goes on with the {path} path: "
-                        "same results, slower.",
-                        RuntimeWarning,
-                        stacklevel=users_level(),
-                    )
-                optimizer._shapes.note(shape_of(batch))
-                assert loss is not None
-                return loss
+                    step.afterwards.append(lambda: _warn_of_fallback(first, path, reason))  # noqa: B023
+                step.afterwards.append(lambda: self.optimizer.batch_shapes.record(shape_of(batch)))
+                return expectations
         raise AssertionError("unreachable: the last path returns or raises")
 
-    def _sample_all(self, batch: tuple[Any, ...]) -> None:
-        optimizer = self.optimizer
+    def _estimate_by_path(self, step: Step, batch: tuple[Any, ...]) -> Expectations:
         if self.path == "loop":
-            for _ in optimizer._own_samples():
-                optimizer.draw()
-                with torch.enable_grad():
-                    loss = self.objective(self.model, *batch)
-                    loss.backward()  # type: ignore[no-untyped-call]
-                optimizer.accumulate(loss)
-            return
-        pending = optimizer._begin()
-        self._bind(pending.params)
+            return loop(lambda: self._backward(batch))(step)
+        self._bind(step.params)
         evaluate = self._evaluate
-        if self.path == "compiled" and optimizer._shapes.worth_compiling(shape_of(batch)):
+        if self.path == "compiled" and self.optimizer.batch_shapes.worth_compiling(shape_of(batch)):
             evaluate = self._compiled
         assert evaluate is not None
-        means = tuple(optimizer.state[p]["mean"] for p in pending.params)
-        stds = tuple(optimizer.state[p]["std"] for p in pending.params)
-        samples = optimizer._own_samples()
-        chunk = self.chunk_size or len(samples)
-        with _buffers_kept(self.model):
-            for start in range(0, len(samples), chunk):
-                part = samples[start : start + chunk]
-                eps = tuple(optimizer._training_noise(pending.params, part))
-                losses = evaluate(means, stds, eps, pending.e_g, pending.e_g_eps, *batch)
-                pending.losses.extend(losses.detach().unbind())
-                pending.count += len(part)
-        if not self._learns:
-            self._learns = any(bool(g.any()) for g in pending.e_g) or self._calls_net(batch)
+        sums = step.sums
+        chunk = self.chunk_size or len(step.samples)
+        with _buffers_unchanged(self.model):
+            for start in range(0, len(step.samples), chunk):
+                part = step.samples[start : start + chunk]
+                eps = tuple(step.noise(part))
+                losses = evaluate(tuple(step.means), tuple(step.stds), eps, sums.e_g, sums.e_g_eps, *batch)
+                sums.losses.extend(losses.detach().unbind())
+                sums.count += len(part)
+        if not self._objective_checked:
+            self._objective_checked = any(bool(g.any()) for g in sums.e_g) or self._objective_calls_net(batch)
+        expectations = step.expectations()
+        expectations.compiled = self.path == "compiled"
+        return expectations
+
+    def _backward(self, batch: tuple[Any, ...]) -> Tensor:
+        loss = self.objective(self.model, *batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss
 
     @torch.no_grad()
-    def _calls_net(self, batch: tuple[Any, ...]) -> bool:
+    def _objective_calls_net(self, batch: tuple[Any, ...]) -> bool:
         """Whether the objective uses the network it is given: a gradient of exactly 0 may have better reasons."""
         called = []
 
@@ -186,12 +189,21 @@ class BatchedStep:
         if self._evaluate is not None and list(map(id, params)) == list(map(id, self._params)):
             return
         names: dict[Tensor, str] = {p: name for name, p in self.model.named_parameters()}
-        missing = [self.optimizer._name(p) for p in params if p not in names]
+        missing = [self.optimizer.name_of(p) for p in params if p not in names]
         if missing:
             raise _NoPathHelps(f"the optimizer has {', '.join(missing[:3])}, which the model does not")
         self._params, self._names = params, tuple(names[p] for p in params)
         self._evaluate = _make_evaluate(self.model, self.objective, self._names, tuple(p.dtype for p in params))
         self._compiled = torch.compile(self._evaluate) if self.path == "compiled" else None
+
+
+def _warn_of_fallback(first: str, path: str, reason: str) -> None:
+    warnings.warn(
+        f"BGD's {first} batched path cannot run this model: {reason}. It continues with the {path} path: "
+        "same results, slower.",
+        RuntimeWarning,
+        stacklevel=caller_stacklevel(),
+    )
 
 
 def _convolves_on_cpu(model: nn.Module) -> bool:
@@ -212,7 +224,7 @@ class _Generators:
 
 
 @contextmanager
-def _buffers_kept(model: nn.Module) -> Iterator[None]:
+def _buffers_unchanged(model: nn.Module) -> Iterator[None]:
     """Refuse a model that assigns a buffer in forward: under vmap that is K tensors in one, and dead afterwards."""
     held = [(module, dict(module._buffers)) for module in model.modules() if module._buffers]
     assigned: list[str] = []

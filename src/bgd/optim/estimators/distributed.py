@@ -1,4 +1,4 @@
-"""BGD on several processes: the update of one process, with its work shared."""
+"""BGD on several processes: the update of one process, with its work shared among ranks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from bgd.optim.bgd import BGD, Params, _averages_gradients
+from bgd.optim.base import Params
+from bgd.optim.bgd import BGD, averages_gradients
 from bgd.optim.estimators.gradient_sums import GradientSums
 from bgd.optim.validation import StdInit
 from bgd.validation import check_choice
@@ -25,7 +26,7 @@ class DistributedBGD(BGD):
     wrapper does: E[g eps] would shrink by the number of ranks. So give the closure the bare model. With
     ``split="samples"`` the wrapper is an error; with ``split="batch"`` and parts of equal size it only costs time.
 
-    Rank 0's weights, stds and seed are taken by all, those of a group that is added later too. With
+    All ranks take the weights, stds and seed of rank 0, those of a group that is added later too. With
     ``reduction="mean"`` each rank passes its own ``batch_size``. A normalisation layer's running statistics stay those
     of the rank, as with ``DistributedDataParallel(broadcast_buffers=False)``.
 
@@ -52,71 +53,35 @@ class DistributedBGD(BGD):
         self.split = split
         self.process_group = process_group
         super().__init__(params, std_init, **settings)
-        self._rank = dist.get_rank(process_group)
-        self._world = dist.get_world_size(process_group)
-        if split == "samples" and self.mc_samples < self._world:
+        sharing = Ranks(split, process_group, mean=self.reduction == "mean")
+        if split == "samples" and self.mc_samples < sharing.world:
             raise ValueError(
-                f"{self._world} ranks cannot share mc_samples={self.mc_samples} networks: draw more of them"
+                f"{sharing.world} ranks cannot share mc_samples={self.mc_samples} networks: sample more of them"
             )
-        told = [self._position()]
-        dist.broadcast_object_list(told, self._first, process_group)
-        self._place(told[0])
-        self._take_from_first_rank(self.param_groups)
+        self._sharing = sharing
+        state = [self._own_state()]
+        dist.broadcast_object_list(state, sharing.first, process_group)
+        self._load_own_state(state[0])
+        self._copy_from_first_rank(sharing, self.param_groups)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters on all ranks, as for :class:`bgd.BGD`; rank 0's values are taken by all."""
+        """Add parameters on all ranks, as for :class:`bgd.BGD`; all ranks take the values of rank 0."""
         super().add_param_group(param_group)
-        if hasattr(self, "_world"):  # those of the beginning are shared when all is known
-            self._take_from_first_rank(self.param_groups[-1:])
-
-    @property
-    def _first(self) -> int:
-        return dist.get_global_rank(self.process_group, 0) if self.process_group is not None else 0
+        if isinstance(self._sharing, Ranks):  # the first groups are shared when all is known
+            self._copy_from_first_rank(self._sharing, self.param_groups[-1:])
 
     @torch.no_grad()
-    def _take_from_first_rank(self, groups: list[dict[str, Any]]) -> None:
-        told = [group["std_init"] for group in groups]
-        dist.broadcast_object_list(told, self._first, self.process_group)
-        for group, std_init in zip(groups, told, strict=True):
+    def _copy_from_first_rank(self, sharing: Ranks, groups: list[dict[str, Any]]) -> None:
+        std_inits = [group["std_init"] for group in groups]
+        dist.broadcast_object_list(std_inits, sharing.first, sharing.process_group)
+        for group, std_init in zip(groups, std_inits, strict=True):
             group["std_init"] = std_init
             for p in group["params"]:
                 for tensor in (p, *self.state[p].values()):
-                    dist.broadcast(tensor, self._first, self.process_group)
-
-    def _own_samples(self) -> range:
-        return range(self._rank, self.mc_samples, self._world) if self.split == "samples" else range(self.mc_samples)
-
-    def _sample_index(self, count: int) -> int:
-        return self._rank + count * self._world if self.split == "samples" else count
-
-    def _reduce(self, pending: GradientSums, batch_size: int | None) -> float:
-        # A rank's mean over its part becomes a sum before the ranks add up: their parts may differ in size.
-        scale = super()._reduce(pending, batch_size)
-        losses = [float(loss) for loss in pending.losses]
-        own_mean = sum(losses) / max(len(losses), 1)
-        if self.split == "samples":
-            loss, weight = sum(losses), float(len(losses))
-        elif self.reduction == "mean":
-            loss, weight = scale * own_mean, scale
-        else:
-            loss, weight = own_mean, 1 / self._world
-        touched = [float(p not in pending.untouched) for p in pending.params]
-        shared = pending.e_g[0].new_tensor([pending.count, loss, weight, *touched], dtype=torch.float64)
-        sums = [*pending.e_g, *pending.e_g_eps]
-        torch._foreach_mul_(sums, scale)
-        for tensor in [shared, *sums]:
-            dist.all_reduce(tensor, group=self.process_group)
-        count, loss, weight, *touched = shared.tolist()
-        if self.split == "samples":
-            pending.count = int(count)
-        if pending.losses:
-            pending.losses = [pending.losses[0].new_tensor(loss / weight)]
-        # A parameter that any rank has a gradient of moves on all ranks.
-        pending.untouched = {p for p, t in zip(pending.params, touched, strict=True) if not t}
-        return 1.0
+                    dist.broadcast(tensor, sharing.first, sharing.process_group)
 
     def _check_models(self, models: list[nn.Module]) -> None:
-        if self.split == "samples" and _averages_gradients(models, self._params()):
+        if self.split == "samples" and averages_gradients(models, self._params()):
             raise RuntimeError(
                 'DistributedDataParallel averages gradients over ranks, whose noise differs under split="samples": '
                 'E[g eps] would shrink. Drop the wrapper and use the bare model, or use split="batch"'
@@ -124,3 +89,56 @@ class DistributedBGD(BGD):
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("DistributedBGD belongs to its process group and is not copied: use its state_dict()")
+
+
+class Ranks:
+    """Ranks that share the samples or the batch of a step: sum(g) and sum(g eps) are added up over all of them.
+
+    Args:
+        split: ``"samples"`` or ``"batch"``.
+        process_group: of the ranks; None for all of them.
+        mean: whether the loss of a rank is a mean over its part of the batch.
+    """
+
+    def __init__(self, split: str, process_group: dist.ProcessGroup | None, mean: bool) -> None:
+        self.split, self.process_group, self.mean = split, process_group, mean
+        self.rank = dist.get_rank(process_group)
+        self.world = dist.get_world_size(process_group)
+
+    @property
+    def first(self) -> int:
+        """The global number of the first rank."""
+        return dist.get_global_rank(self.process_group, 0) if self.process_group is not None else 0
+
+    def samples(self, count: int) -> range:
+        """Every world-th sample, or all of them."""
+        return range(self.rank, count, self.world) if self.split == "samples" else range(count)
+
+    def sample_index(self, drawn: int) -> int:
+        """The number of this rank's next sample."""
+        return self.rank + drawn * self.world if self.split == "samples" else drawn
+
+    def reduce(self, sums: GradientSums, batch_factor: float) -> float:
+        """Add up over the ranks; a rank's mean over its part becomes a sum first, since parts may differ in size."""
+        losses = [float(loss) for loss in sums.losses]
+        own_mean = sum(losses) / max(len(losses), 1)
+        if self.split == "samples":
+            loss, weight = sum(losses), float(len(losses))
+        elif self.mean:
+            loss, weight = batch_factor * own_mean, batch_factor
+        else:
+            loss, weight = own_mean, 1 / self.world
+        touched = [float(known) for known in sums.has_gradient or [True] * len(sums.params)]
+        shared = sums.e_g[0].new_tensor([sums.count, loss, weight, *touched], dtype=torch.float64)
+        tensors = [*sums.e_g, *sums.e_g_eps]
+        torch._foreach_mul_(tensors, batch_factor)
+        for tensor in [shared, *tensors]:
+            dist.all_reduce(tensor, group=self.process_group)
+        count, loss, weight, *touched = shared.tolist()
+        if self.split == "samples":
+            sums.count = int(count)
+        if sums.losses:
+            sums.losses = [sums.losses[0].new_tensor(loss / weight)]
+        # A parameter that has a gradient on any rank is updated on all ranks.
+        sums.has_gradient = [bool(t) for t in touched]
+        return 1.0

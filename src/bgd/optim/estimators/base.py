@@ -1,0 +1,140 @@
+"""The contract between the optimizer and its estimators: what one is given, what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from bgd.optim.batchnorm import RunningStatistics
+from bgd.optim.estimators.gradient_sums import GradientSums
+from bgd.optim.update import Expected
+
+
+@dataclass
+class Expectations:
+    """E[g] and E[g eps] of the summed loss of a batch, for each parameter of a step.
+
+    Attributes:
+        e_g: one tensor per parameter, still to be multiplied by ``scale``.
+        e_g_eps: likewise.
+        loss: mean over the samples; None where it is not known.
+        has_gradient: whether each parameter had a gradient at all; those without keep their posterior.
+        scale: turns the sums into expectations; kept apart, so that a compiled update reads each tensor once.
+        compiled: whether the update should be compiled, as the estimate was.
+    """
+
+    e_g: list[Tensor]
+    e_g_eps: list[Tensor]
+    loss: Tensor | None
+    has_gradient: list[bool]
+    scale: float = 1.0
+    compiled: bool = False
+
+    def scaled(self) -> list[Expected]:
+        """The expectations themselves; scales in place, once."""
+        if self.scale != 1.0:
+            torch._foreach_mul_([*self.e_g, *self.e_g_eps], self.scale)
+            self.scale = 1.0
+        return [
+            (g, g_eps) if known else (None, None)
+            for g, g_eps, known in zip(self.e_g, self.e_g_eps, self.has_gradient, strict=True)
+        ]
+
+    def nonfinite(self) -> list[int]:
+        """The parameters, by number, whose expectations are NaN, infinite, or would overflow when scaled."""
+        sums = [*self.e_g, *self.e_g_eps]
+        if self._finite([s.sum() for s in sums]).all():
+            return []
+        # A sum may overflow where its terms do not: check the terms.
+        fine = self._finite([s.abs().amax() if s.numel() else s.sum() for s in sums]).view(2, -1).all(0)
+        return [i for i, ok in enumerate(fine.tolist()) if not ok]
+
+    def _finite(self, values: list[Tensor]) -> Tensor:
+        # scaled in their own type, in which they may overflow
+        return torch.stack([(value * self.scale).cpu().double() for value in values]).isfinite()
+
+
+class Sharing(Protocol):
+    """How several processes share the samples or the batch of a step; alone, one process does all."""
+
+    def samples(self, count: int) -> range:
+        """Those of ``count`` samples that this process draws."""
+
+    def sample_index(self, drawn: int) -> int:
+        """The number of the sample that follows after ``drawn`` samples of this process."""
+
+    def reduce(self, sums: GradientSums, batch_factor: float) -> float:
+        """Add up the sums of all processes; returns what turns them into sums over the examples of the batch."""
+
+
+class Alone:
+    """One process draws all samples.
+
+    >>> Alone().samples(3), Alone().sample_index(1)
+    (range(0, 3), 1)
+    """
+
+    def samples(self, count: int) -> range:
+        """All of them."""
+        return range(count)
+
+    def sample_index(self, drawn: int) -> int:
+        """The next one."""
+        return drawn
+
+    def reduce(self, sums: GradientSums, batch_factor: float) -> float:
+        """Nothing to add."""
+        del sums
+        return batch_factor
+
+
+@dataclass
+class Step:
+    """All that an estimator may use of an optimizer during one step.
+
+    Attributes:
+        params: the parameters that learn.
+        means: of their posterior.
+        stds: of their posterior.
+        samples: the numbers of the samples that this process draws.
+        noise: from numbers of samples to N(0, 1) noise, one tensor (len(numbers), *p.shape) per parameter, valid until
+            the next call.
+        write: sets the weights to mean + std * eps, or to the mean where it is given None.
+        sums: zeros to add gradients to.
+        statistics: the running statistics of normalisation layers, averaged over samples.
+        sharing: how processes share the work.
+        antithetic: whether samples come in pairs (+eps, -eps).
+        batch_factor: turns the loss of this process into a sum over its examples: 1, or the batch size for a mean.
+        afterwards: called once the posterior has been updated.
+    """
+
+    params: list[Tensor]
+    means: list[Tensor]
+    stds: list[Tensor]
+    samples: range
+    noise: Callable[[Sequence[int]], list[Tensor]]
+    write: Callable[[Sequence[Tensor] | None], None]
+    sums: GradientSums
+    statistics: RunningStatistics
+    sharing: Sharing = field(default_factory=Alone)
+    antithetic: bool = False
+    batch_factor: float = 1.0
+    afterwards: list[Callable[[], None]] = field(default_factory=list)
+
+    @torch.no_grad()
+    def expectations(self) -> Expectations:
+        """From the sums of this process to E[g] and E[g eps] of the summed loss of all."""
+        sums = self.sums
+        factor = self.sharing.reduce(sums, self.batch_factor)  # from here on the count is that of all processes
+        if self.antithetic and sums.count % 2:
+            raise RuntimeError(f"antithetic noise comes in pairs, got {sums.count} samples")
+        has_gradient = sums.has_gradient or [True] * len(sums.params)
+        return Expectations(sums.e_g, sums.e_g_eps, sums.mean_loss(), has_gradient, factor / sums.count)
+
+
+Estimator = Callable[[Step], Expectations]
+"""Estimates the expectations of one step."""
