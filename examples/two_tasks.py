@@ -1,7 +1,7 @@
 """Two tasks, one after the other: SGD forgets the first, BGD keeps it.
 
-A small network learns to tell two moons apart on the left, and then another pair on the right. Nothing tells it that
-the task has changed, and it never sees the left again. Run it (some seconds) and look at the picture:
+A small network learns to separate two moons on the left, and then another pair on the right. It is not told that the
+task has changed, and it never sees the left again. It takes some seconds and writes a picture:
 
     python examples/two_tasks.py --out two_tasks.png
 """

@@ -55,7 +55,7 @@ def test_linked_files_exist() -> None:
         assert (ROOT / target).exists(), target
 
 
-def test_the_example_draws_its_picture_and_tells_the_truth(tmp_path: Path) -> None:
+def test_the_example_draws_its_picture_and_reaches_its_numbers(tmp_path: Path) -> None:
     picture = tmp_path / "two_tasks.png"
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "two_tasks.py"), "--out", str(picture), "--steps", "300"],

@@ -1,4 +1,4 @@
-"""The errors that a user can set right: each says in one message what is wrong and the way out."""
+"""The errors that a user can set right: one message names what is wrong and the way out."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class MissingExtraError(BGDError, ImportError):
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """What was probably meant, or what there is.
+    """The closest known name, or all of them.
 
     >>> suggest("epoch", ["epochs", "beta"])
     "did you mean 'epochs'?"

@@ -1,4 +1,4 @@
-"""What a posterior predicts, and how sure it is."""
+"""Predictions of a posterior, with their uncertainty."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def predict(
     samples: int = 10,
     outputs: Tensor | None = None,
 ) -> Prediction:
-    """Predict with the mean network and with ``samples`` networks drawn from the posterior.
+    """Predict with the mean network and with ``samples`` networks sampled from the posterior.
 
     The model runs in evaluation mode and is left as it was. All inputs are seen by the same sampled networks.
 
@@ -184,8 +184,8 @@ def _predict_batch(
 
 def _sampled_weights(model: nn.Module, optimizer: BGD, samples: int) -> list[dict[str, Tensor]]:
     names: dict[Tensor, str] = {p: name for name, p in model.named_parameters()}
-    drawn = optimizer.sample_weights(samples)
-    named = {names[p]: stacked for p, stacked in drawn.items() if p in names}
+    sampled = optimizer.sample_weights(samples)
+    named = {names[p]: stacked for p, stacked in sampled.items() if p in names}
     if not any(p in optimizer.state for p in names):
         raise ValueError("the optimizer holds none of the model's parameters: is it the optimizer of another model?")
     return [{name: stacked[s] for name, stacked in named.items()} for s in range(samples)]

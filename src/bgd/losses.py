@@ -34,16 +34,16 @@ def labels_trick(
 ) -> Tensor:
     """A loss over the heads of the labels in the batch, instead of over all heads.
 
-    In class learning the labels of a batch tell its task, so that the heads of other tasks need not be trained down.
+    In class learning the labels of a batch reveal its task, so that the heads of other tasks need not be trained down.
     With S the set of labels in the batch, cross-entropy becomes
 
         L = - sum_i log( exp(z_i[y_i]) / sum_{c in S} exp(z_i[c]) ),
 
-    and the logits outside S have a gradient of exactly 0. A batch of one label has nothing to tell apart: loss and
+    and the logits outside S have a gradient of exactly 0. A batch of one label has nothing to distinguish: loss and
     gradient are 0. So are those of an empty batch, whatever the reduction.
 
     Cross-entropy runs on masked logits, with shapes that do not depend on the labels: it can be mapped (``vmap``) and
-    compiled. Any other criterion is handed the columns of S only, with labels renumbered to match; it sees an ordinary
+    compiled. Any other criterion gets the columns of S only, with labels renumbered to match; it sees an ordinary
     problem with as many classes as S has labels.
 
     Args:
@@ -51,7 +51,7 @@ def labels_trick(
         labels: (N,), from 0 to outputs - 1, or ``ignore_index``.
         criterion: ``criterion(logits, labels, **settings)``; cross-entropy by default.
         ignore_index: a label that counts as absent (cross-entropy only).
-        **settings: handed to the criterion: ``reduction="sum"``, ``weight``, ``label_smoothing``, ...
+        **settings: passed to the criterion: ``reduction="sum"``, ``weight``, ``label_smoothing``, ...
 
     Example:
         >>> loss = labels_trick(torch.zeros(2, 10), torch.tensor([3, 4]), reduction="sum")

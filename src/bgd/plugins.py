@@ -32,7 +32,7 @@ class PluginError(BGDError, ValueError):
 
 
 def find(name: str, known: Mapping[str, Value], what: str, group: str) -> Value | Any:
-    """What a name stands for: one of ``known``, an entry point of ``group``, or ``module:attribute``.
+    """The object that a name refers to: one of ``known``, an entry point of ``group``, or ``module:attribute``.
 
     >>> find("two", {"one": 1, "two": 2}, "number", "bgd.numbers")
     2
@@ -73,7 +73,7 @@ def load(spec: str, what: str) -> Any:
     try:
         found = importlib.import_module(module_name)
     except Exception as error:
-        hint = "install it, or run from the folder that holds it" if isinstance(error, ImportError) else "mend it"
+        hint = "install it, or run from the folder that holds it" if isinstance(error, ImportError) else "fix it"
         raise PluginError(f"{what} {spec!r}: cannot import {module_name} ({error}): {hint}") from error
     for part in attribute.split("."):
         if not hasattr(found, part):

@@ -120,7 +120,7 @@ def test_a_model_that_changes_its_type_still_moves_once_a_step() -> None:
     torch.testing.assert_close(model[1].running_mean, 0.9 * before + 0.1 * batch, rtol=1e-3, atol=1e-4)
 
 
-def test_what_the_collector_has_frozen_is_said() -> None:
+def test_a_frozen_garbage_collector_is_warned_of() -> None:
     model, x = make()
     optimizer = BGD(model.parameters())
     gc.freeze()

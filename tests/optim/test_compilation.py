@@ -91,7 +91,7 @@ def test_the_optimizers_state_holds_the_shapes() -> None:
     assert other.state_dict()["bgd"] == state["bgd"] == copy.deepcopy(optimizer).state_dict()["bgd"]
 
 
-def test_a_batch_that_failed_is_not_remembered() -> None:
+def test_a_failed_batch_is_not_recorded() -> None:
     model, optimizer = make()
     step = optimizer.batched(model, objective, compile=False)
     x, y = batch(16)

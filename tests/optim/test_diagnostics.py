@@ -28,7 +28,7 @@ def explosive(**settings) -> tuple[BGD, list[float]]:
     return optimizer, losses
 
 
-def test_a_collapse_is_said_once_and_names_the_remedy() -> None:
+def test_a_collapse_is_warned_of_once_with_the_remedy() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         explosive(std_max=None)
@@ -151,7 +151,7 @@ def test_the_last_batch_of_every_epoch_may_have_no_gradient() -> None:
 
 
 @pytest.mark.parametrize(("bad_in_a_row", "warns"), [(49, False), (50, True)])
-def test_that_every_batch_is_passed_over_is_said(bad_in_a_row: int, warns: bool) -> None:
+def test_many_skipped_batches_are_warned_of(bad_in_a_row: int, warns: bool) -> None:
     p = nn.Parameter(torch.ones(20))
     optimizer = BGD([p], std_init=0.1, nonfinite="skip")
     factor = float("nan")

@@ -41,7 +41,7 @@ def test_compiled_hash_gives_the_same_numbers_at_any_size(monkeypatch: pytest.Mo
         monkeypatch.undo()
 
 
-def test_a_failing_compiler_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_compiler_is_warned_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_function: object) -> object:
         raise RuntimeError("compiler on fire")
 

@@ -37,7 +37,7 @@ def test_a_batch_size_beside_a_summed_loss_is_a_mean_that_was_forgotten(problem:
     assert optimizer.steps == 0
 
 
-def test_a_batch_cut_in_two_gives_the_same_update() -> None:
+def test_a_batch_split_in_two_gives_the_same_update() -> None:
     results = []
     for cuts in ([slice(None)], [slice(0, 7), slice(7, 20)]):
         torch.manual_seed(1)
@@ -62,7 +62,7 @@ def test_mean_needs_the_batch_size(problem: Problem) -> None:
         optimizer.step(problem.closure(optimizer, "mean"), batch_size=0)
 
 
-def test_a_closure_that_forgets_zero_grad_is_right_all_the_same() -> None:
+def test_a_closure_without_zero_grad_gives_the_same_update() -> None:
     results = []
     for forget in (False, True):
         torch.manual_seed(1)
@@ -143,7 +143,7 @@ def test_sampled_restores_the_mean_also_on_an_exception(problem: Problem) -> Non
     assert all(map(torch.equal, problem.weights(), before))
 
 
-def test_sampled_draws_have_the_posteriors_moments() -> None:
+def test_samples_have_the_moments_of_the_posterior() -> None:
     p = nn.Parameter(torch.linspace(-1, 1, 50))
     optimizer = BGD([p], std_init=0.3, seed=1)
     draws = []
@@ -167,7 +167,7 @@ def test_sample_weights_are_the_networks_that_sampled_shows(problem: Problem) ->
         assert torch.equal(torch.stack([s[i] for s in shown]), drawn[p])
 
 
-def test_looking_at_the_posterior_does_not_change_training() -> None:
+def test_sampling_the_posterior_does_not_change_training() -> None:
     results = []
     for look in (False, True):
         torch.manual_seed(1)
@@ -185,7 +185,7 @@ def test_looking_at_the_posterior_does_not_change_training() -> None:
 # --- the long form, and its misuse
 
 
-def test_draw_backward_accumulate_step_equals_the_closure() -> None:
+def test_samples_one_by_one_equal_the_closure() -> None:
     results = []
     for long_form in (False, True):
         torch.manual_seed(1)
@@ -396,7 +396,7 @@ def test_a_failed_implicit_step_restores_the_prior(problem: Problem) -> None:
     assert all(map(torch.equal, [*posterior(optimizer), *problem.weights()], before))
 
 
-def test_dropout_draws_its_own_mask_in_every_sampled_network() -> None:
+def test_dropout_has_its_own_mask_in_every_sampled_network() -> None:
     model = nn.Sequential(nn.Linear(4, 50), nn.Dropout(0.5))
     optimizer = BGD(model.parameters(), std_init=1e-6, mc_samples=4)
     masks = []

@@ -22,8 +22,8 @@ from bgd.errors import caller_stacklevel
 def find_models(params: Iterable[Tensor]) -> list[nn.Module]:
     """The outermost modules alive that hold any of the parameters.
 
-    An optimizer is given parameters, not modules. Looking once among the live objects finds the modules without asking
-    the user for them, and without hooks, which would get in the way of ``torch.compile``.
+    An optimizer is given parameters, not modules. One search of the live objects finds the modules
+    without help from the user, and without hooks, which would get in the way of ``torch.compile``.
 
     >>> model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
     >>> find_models([model[0].weight]) == [model]
@@ -40,7 +40,7 @@ def find_models(params: Iterable[Tensor]) -> list[nn.Module]:
     ahead = [m for m in alive if any(p in wanted for p in m._parameters.values() if p is not None)]
     if gc.get_freeze_count() and not wanted <= {p for m in ahead for p in m._parameters.values()}:
         warnings.warn(
-            "gc.freeze() has hidden modules that BGD looks for: take the first step before it, or the running "
+            "gc.freeze() has hidden modules that BGD needs to find: take the first step before it, or the running "
             "statistics of their BatchNorm layers move once for each sampled network",
             RuntimeWarning,
             stacklevel=caller_stacklevel(),
@@ -72,8 +72,8 @@ class RunningStatistics:
         if self._before:
             self._restore()
         else:
-            # Anew for each step: a model that moves to another device or type gets other buffers. One buffer may be
-            # reached through several modules: a dict keeps each once.
+            # Found again at each step: a model that moves to another device or type gets other buffers. One buffer may
+            # be reached through several modules: a dict keeps each once.
             self._buffers = list({b: None for layer in self._layers for b in layer.buffers(recurse=False)})
             self._before = [b.clone() for b in self._buffers]
 

@@ -67,8 +67,8 @@ class BGD(PosteriorOptimizer):
             :meth:`step` needs the ``batch_size``. Both give the same update.
         antithetic: draw networks in pairs (+eps, -eps).
         noise: ``"torch"`` or ``"hash"``, see :mod:`bgd.optim.noise`.
-        seed: of the noise. Default: torch's global seed, which is read and never moved. Two optimizers of one seed draw
-            the same noise: members of an ensemble, or optimizers of parts of one network, want seeds of their own.
+        seed: of the noise. Default: torch's global seed, which is read and never changed. Two optimizers of one seed
+            share their noise: members of an ensemble, or optimizers of parts of one network, need different seeds.
         generator: a generator to draw the seed from, instead of ``seed``.
         implicit_iterations: at most how often to iterate the implicit equations that the paper derives; 1 is the
             paper's algorithm. All iterations of a step share their noise.

@@ -1,4 +1,4 @@
-"""Notice a posterior that has collapsed, and say so once.
+"""Notice a posterior that has collapsed, and warn once.
 
 With few samples or a large ``std_init`` the noise of E[g eps] can make some stds explode within a few steps; the
 sampled networks are then useless, their units die or overflow, and the loss stays at chance for ever. Or all stds
@@ -36,7 +36,7 @@ REMEDY = (
 
 
 class CollapseWarning(UserWarning):
-    """The posterior has collapsed: training goes on, but nothing more will be learned."""
+    """The posterior has collapsed: training continues, but nothing more will be learned."""
 
 
 class Health(NamedTuple):
@@ -81,12 +81,12 @@ class Health(NamedTuple):
 def examine(stds: list[Tensor], initial: Sequence[float | Tensor], e_g: Sequence[Tensor | None]) -> Health:
     """Measure a posterior: the largest growth of a std, and the fractions of vanished stds and dead weights.
 
-    Where None stands for a gradient, its weights are not asked whether they are dead.
+    Weights whose gradient is given as None do not count as dead or alive.
 
     >>> examine([torch.tensor([1.0, 2.0])], [1.0], [torch.tensor([0.0, 3.0])])
     Health(largest=2.0, vanished=0.0, dead=0.5)
     """
-    largest, vanished, size, dead, asked = 0.0, 0, 0, 0, 0
+    largest, vanished, size, dead, checked = 0.0, 0, 0, 0, 0
     for std, scale, g in zip(stds, initial, e_g, strict=True):
         if std.numel():
             growth = float((std / scale).amax()) if isinstance(scale, Tensor) else float(std.amax()) / scale
@@ -95,12 +95,12 @@ def examine(stds: list[Tensor], initial: Sequence[float | Tensor], e_g: Sequence
             size += std.numel()
             if g is not None:
                 dead += g.numel() - int(torch.count_nonzero(g))
-                asked += g.numel()
-    return Health(largest, vanished / max(size, 1), dead / max(asked, 1))
+                checked += g.numel()
+    return Health(largest, vanished / max(size, 1), dead / max(checked, 1))
 
 
 class CollapseWatch:
-    """Looks at every seventh of the first hundred steps, where most collapses happen, then at every 97th.
+    """Checks every seventh of the first hundred steps, where most collapses happen, then every 97th.
 
     Primes, so as not to meet the short last batch of an epoch every time.
     """
@@ -111,7 +111,7 @@ class CollapseWatch:
         self._skipped = 0
 
     def due(self, step: int) -> bool:
-        """Whether this step is to be looked at.
+        """Whether this step is to be checked.
 
         >>> [CollapseWatch().due(step) for step in (1, 7, 98, 105, 194)]
         [False, True, True, False, True]

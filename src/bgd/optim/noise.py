@@ -1,6 +1,6 @@
 """Standard normal noise as a pure function of (seed, step, sample).
 
-Because nothing but these numbers decides a draw, noise can be made again instead of stored, any rank of a
+Because nothing but these numbers decides a sample, noise can be made again instead of stored, any rank of a
 distributed job can make any sample's, a resumed run continues bit for bit, and no generator but our own moves.
 
 Two kinds, each the same on every path, loop or batched:
@@ -42,7 +42,7 @@ _MASK64 = (1 << 64) - 1
 
 
 def fold(*words: int) -> int:
-    """Mix integers into one well-scrambled 64-bit key: the key of a draw from its coordinates.
+    """Mix integers into one well-scrambled 64-bit key: the key of a sample from its coordinates.
 
     >>> fold(2019, 0, 1) == fold(2019, 0, 1) != fold(2019, 1, 0)
     True
@@ -56,7 +56,7 @@ def fold(*words: int) -> int:
 
 
 def normal(kind: NoiseKind, keys: Sequence[int], size: int, buffer: Tensor) -> Tensor:
-    """Independent N(0, 1) draws, one row of ``size`` numbers per key, of the type and on the device of ``buffer``.
+    """Independent N(0, 1) samples, one row of ``size`` numbers per key, of the type and on the device of ``buffer``.
 
     A row depends on its key and its size alone: the rows of one call equal those of several. The ``"torch"`` kind fills
     and returns the buffer, which must have the shape (len(keys), size); the ``"hash"`` kind makes a tensor of its own.
@@ -98,7 +98,7 @@ class NoiseBuffers:
         self._buffers: dict[tuple[int, ...], Tensor] = {}
 
     def normal(self, kind: NoiseKind, keys: Sequence[int], like: Sequence[Tensor], keep: bool = True) -> list[Tensor]:
-        """For each tensor of ``like`` one draw a key, stacked, of its shape and type and on its device.
+        """For each tensor of ``like`` one sample per key, stacked, of its shape and type and on its device.
 
         What is returned is good until the next call. With ``keep=False`` the memory is not kept for that call.
         """

@@ -1,4 +1,4 @@
-"""What BGD accepts as arguments: checked, with the value in the message, and turned into tensors."""
+"""Validation of BGD's arguments, with the value in the message, and their conversion to tensors."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ def check_std(group: dict[str, Any], std: Tensor) -> None:
 
 
 def check_group(group: dict[str, Any]) -> None:
-    """Refuse a group's ``lr``, ``std_min`` or ``std_max`` that cannot be meant, and keys without effect."""
-    if idle := [key for key in group if key not in (*GROUP, *PASSED_ON)]:
-        raise ValueError(f"a group of BGD has {', '.join(GROUP)}, and knows nothing of {', '.join(map(repr, idle))}")
+    """Refuse a group's ``lr``, ``std_min`` or ``std_max`` with an impossible value, and keys without effect."""
+    if unknown := [key for key in group if key not in (*GROUP, *PASSED_ON)]:
+        raise ValueError(f"a group of BGD has {', '.join(GROUP)}, not {', '.join(map(repr, unknown))}")
     lr = group["lr"]
     if not bool(torch.as_tensor(lr) >= 0) or not bool(torch.as_tensor(lr).isfinite()):
         raise ValueError(f"lr (the paper's eta) must be a finite number from 0, got {lr}")

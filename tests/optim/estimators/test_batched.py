@@ -65,7 +65,7 @@ def test_compiled_equals_the_loop(dtype: torch.dtype, tolerance: float) -> None:
 
 
 @needs_compiler
-def test_a_scheduler_does_not_compile_anew(problem: Problem) -> None:
+def test_a_scheduler_does_not_recompile(problem: Problem) -> None:
     optimizer = BGD(problem.model.parameters(), std_init=0.1, **PAPER)
     step = optimizer.batched(problem.model, objective, compile=True)
     step(problem.x, problem.y)

@@ -61,7 +61,7 @@ def test_the_loop_is_chosen_without_a_warning(make: Any, compile: bool | None) -
 
 @pytest.mark.parametrize("make", [lenet, vgg])
 @pytest.mark.parametrize("chunk_size", [1, 3, 4])
-def test_a_chunk_size_asks_for_vmap(make: Any, chunk_size: int) -> None:
+def test_a_chunk_size_selects_vmap(make: Any, chunk_size: int) -> None:
     expected, _ = learn(make, None)
     found, path = learn(make, {"chunk_size": chunk_size, "compile": False})
     assert path == "eager"
@@ -69,7 +69,7 @@ def test_a_chunk_size_asks_for_vmap(make: Any, chunk_size: int) -> None:
 
 
 @pytest.mark.skipif(not can_compile(), reason="no C++ compiler on this machine")
-def test_compile_asks_for_the_compiled_path() -> None:
+def test_compile_selects_the_compiled_path() -> None:
     def small() -> nn.Module:  # compiling takes long enough
         return VGG((3, 8, 8), 4, (6, "M")).double()
 
@@ -79,7 +79,7 @@ def test_compile_asks_for_the_compiled_path() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-12)
 
 
-def test_batch_norm_falls_back_from_what_was_asked_with_one_warning() -> None:
+def test_batch_norm_falls_back_from_the_requested_path_with_one_warning() -> None:
     expected, _ = learn(vgg_with_batch_norm, None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

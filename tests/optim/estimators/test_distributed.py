@@ -155,7 +155,7 @@ def test_the_trap_is_real() -> None:
     assert float(wrong) == pytest.approx(h * std / 2, rel=0.02)
 
 
-def test_without_a_process_group_it_says_so() -> None:
+def test_without_a_process_group_it_is_refused() -> None:
     with pytest.raises(RuntimeError, match="init_process_group"):
         DistributedBGD([nn.Parameter(torch.zeros(2))], split="samples")
 

@@ -63,7 +63,7 @@ class BatchedStep:
     Args:
         optimizer: the posterior to update.
         model: the model that holds the optimizer's parameters.
-        objective: ``objective(net, *batch)`` returns the loss, a sum or a mean as the optimizer's ``reduction`` says.
+        objective: ``objective(net, *batch)`` returns the loss, a sum or a mean as the optimizer's ``reduction`` has it.
             Call ``net`` in it where you would call the model.
         chunk_size: how many networks to evaluate, and hold in memory, at a time; None for the choice above: all of
             them, or one by one where the model has convolutions.
