@@ -44,12 +44,14 @@ def test_a_batch_split_in_two_gives_the_same_update() -> None:
         problem = Problem()
         optimizer = BGD(problem.model.parameters(), std_init=0.1, seed=3, mc_samples=4, std_max=None)
         for _ in range(5):
-            for _ in range(4):
-                optimizer.begin_sample()
-                for rows in cuts:
-                    problem.loss(rows=rows).backward()
-                optimizer.end_sample()
-            optimizer.step()
+
+            def closure(problem=problem, cuts=cuts):
+                losses = [problem.loss(rows=rows) for rows in cuts]
+                for loss in losses:
+                    loss.backward()
+                return sum(losses)
+
+            optimizer.step(closure)
         results.append(posterior(optimizer))
     close(*results)
 
@@ -182,77 +184,57 @@ def test_sampling_the_posterior_does_not_change_training() -> None:
     assert all(map(torch.equal, *results))
 
 
-# --- the long form, and its misuse
+# --- misuse
 
 
-def test_samples_one_by_one_equal_the_closure() -> None:
-    results = []
-    for long_form in (False, True):
-        torch.manual_seed(1)
-        problem = Problem()
-        optimizer = BGD(problem.model.parameters(), std_init=0.1, mc_samples=4, seed=3, std_max=None)
-        for _ in range(3):
-            if long_form:
-                for _ in range(4):
-                    optimizer.begin_sample()
-                    loss = problem.loss()
-                    loss.backward()
-                    optimizer.end_sample(loss)
-                returned = optimizer.step()
-            else:
-                returned = optimizer.step(problem.closure(optimizer))
-        results.append([*posterior(optimizer), returned])
-    assert all(map(torch.equal, *results))
-
-
-def test_misuse_of_the_long_form_is_caught(problem: Problem) -> None:
+def test_a_step_without_a_closure_names_the_estimator_that_needs_none(problem: Problem) -> None:
     optimizer = BGD(problem.model.parameters(), mc_samples=2)
-    with pytest.raises(RuntimeError, match="without samples"):
+    problem.loss().backward()
+    with pytest.raises(RuntimeError, match='without a closure needs BGD.*estimator="per_example"'):
         optimizer.step()
-    with pytest.raises(RuntimeError, match="without begin_sample"):
-        optimizer.end_sample()
-    problem.loss().backward()  # stale gradients must not count as a backward() of the drawn network
-    optimizer.begin_sample()
-    with pytest.raises(RuntimeError, match="backward"):
-        optimizer.end_sample()
-    with pytest.raises(RuntimeError, match="begin_sample\\(\\) twice"):
-        optimizer.begin_sample()
-    with pytest.raises(RuntimeError, match="end_sample"):
-        optimizer.step()
-    with pytest.raises(RuntimeError, match="are open"):
-        optimizer.step(problem.closure(optimizer))
-    with pytest.raises(RuntimeError, match="are open"):
-        optimizer.state_dict()
-    with pytest.raises(RuntimeError, match="are open"), optimizer.sampled():
-        pass
-    optimizer.discard()
+
+
+def test_stale_gradients_do_not_count_as_a_backward_pass(problem: Problem) -> None:
+    optimizer = BGD(problem.model.parameters(), mc_samples=2)
+    problem.loss().backward()
+    with pytest.raises(RuntimeError, match="call backward"):
+        optimizer.step(problem.loss)
+    assert optimizer.steps == 0
+
+
+@pytest.mark.parametrize("what", ["step", "state_dict", "add_param_group", "sampled"])
+def test_nothing_else_is_done_in_the_middle_of_a_step(problem: Problem, what: str) -> None:
+    optimizer = BGD(problem.model.parameters(), mc_samples=2)
+    before = problem.weights()
+
+    def closure() -> torch.Tensor:
+        if what == "step":
+            optimizer.step(closure)
+        elif what == "state_dict":
+            optimizer.state_dict()
+        elif what == "add_param_group":
+            optimizer.add_param_group({"params": [nn.Parameter(torch.ones(2))]})
+        else:
+            with optimizer.sampled():
+                pass
+        return problem.loss()
+
+    with pytest.raises(RuntimeError, match="in the middle of a step"):
+        optimizer.step(closure)
+    assert all(map(torch.equal, problem.weights(), before))
+    assert len(optimizer.param_groups) == 1
     optimizer.step(problem.closure(optimizer))
+
+
+def test_nothing_else_is_done_inside_sampled(problem: Problem) -> None:
+    optimizer = BGD(problem.model.parameters(), mc_samples=2)
     with optimizer.sampled():
         with pytest.raises(RuntimeError, match="inside sampled"):
-            optimizer.begin_sample()
+            optimizer.step(problem.closure(optimizer))
         with pytest.raises(RuntimeError, match="inside sampled"):
             optimizer.state_dict()
         with pytest.raises(RuntimeError, match="inside sampled"), optimizer.sampled():
             pass
-
-
-def test_discard_restores_the_mean(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), std_init=0.5, **PAPER)
-    before = problem.weights()
-    optimizer.begin_sample()
-    assert not torch.equal(problem.weights()[0], before[0])
-    optimizer.discard()
-    assert all(map(torch.equal, problem.weights(), before))
-
-
-def test_odd_antithetic_samples_are_refused(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), mc_samples=2, antithetic=True)
-    optimizer.begin_sample()
-    problem.loss().backward()
-    optimizer.end_sample()
-    with pytest.raises(RuntimeError, match="pairs, got 1"):
-        optimizer.step()
-    assert optimizer._estimate is None
 
 
 def test_a_closure_without_a_loss_is_refused(problem: Problem) -> None:
@@ -306,7 +288,7 @@ def test_nothing_to_sample_is_an_error() -> None:
     p = nn.Parameter(torch.ones(2), requires_grad=False)
     optimizer = BGD([p])
     with pytest.raises(RuntimeError, match="requires a gradient"):
-        optimizer.begin_sample()
+        optimizer.step(p.sum)
 
 
 # --- NaN and infinity
@@ -549,15 +531,6 @@ def test_a_learning_rate_of_one_element_is_a_number() -> None:
         optimizer.step(closure)
         moved.append([vector.detach(), scalar.detach()])
     close(*moved)
-
-
-def test_groups_are_not_added_while_a_step_is_under_way(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters())
-    optimizer.begin_sample()
-    with pytest.raises(RuntimeError, match=r"add_param_group\(\) while samples"):
-        optimizer.add_param_group({"params": [nn.Parameter(torch.ones(2))]})
-    optimizer.discard()
-    assert len(optimizer.param_groups) == 1
 
 
 def test_a_closure_may_return_a_whole_number() -> None:

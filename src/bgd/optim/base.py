@@ -73,6 +73,7 @@ class PosteriorOptimizer(Optimizer):
     def _reset(self) -> None:
         """Everything that exists only during a step, or can be made again."""
         self._inside_sampled = False
+        self._in_step = False
         self._noise_buffers = noises.NoiseBuffers()
 
     # --- parameters
@@ -154,9 +155,7 @@ class PosteriorOptimizer(Optimizer):
         >>> torch.equal(model.weight, before)
         True
         """
-        if self._inside_sampled:
-            raise RuntimeError("sampled() inside sampled(): one sample at a time")
-        self._check_no_samples("sampled()")
+        self._check_between_steps("sampled()")
         params = self._uncertain()
         read_means(params, self.state)
         eps = [e[0] for e in self._posterior_noise(params, 1)]
@@ -275,9 +274,7 @@ class PosteriorOptimizer(Optimizer):
     # --- checks
 
     def _check_between_steps(self, what: str) -> None:
-        self._check_no_samples(what)
+        if self._in_step:
+            raise RuntimeError(f"{what} in the middle of a step: the weights are a sample, not the mean")
         if self._inside_sampled:
             raise RuntimeError(f"{what} inside sampled(): the weights are a sample, not the mean")
-
-    def _check_no_samples(self, what: str) -> None:
-        """Refuse ``what`` in the middle of a step."""

@@ -8,6 +8,7 @@ with torch's habits: groups, state dict, hooks, schedulers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Literal, TypedDict, overload
 
 import torch
@@ -21,12 +22,15 @@ from bgd.optim.diagnostics import REMEDY, CollapseWatch, Health, examine
 from bgd.optim.estimators.base import Alone, Estimator, Expectations, Sharing, Step
 from bgd.optim.estimators.batched import BatchedStep, Objective
 from bgd.optim.estimators.gradient_sums import GradientSumBuffers, GradientSums
-from bgd.optim.estimators.loop import LoopEstimate, loop
+from bgd.optim.estimators.loop import loop
+from bgd.optim.estimators.per_example import PerExample, repeated
 from bgd.optim.noise import NoiseKind
 from bgd.optim.posterior import read_means, std_init_of, std_max_of, write_weights
 from bgd.optim.update import Expected, Gaussian, Limits, compiled_update, solve_implicit, update_in_place
 from bgd.optim.validation import StdInit
 from bgd.validation import check_choice, check_whole
+
+_SIGNS = 2  # apart from the noise of training and of samples
 
 
 class Paper(TypedDict):
@@ -92,7 +96,7 @@ class BGD(PosteriorOptimizer):
 
     own_settings = (
         *PosteriorOptimizer.own_settings,
-        *("mc_samples", "reduction", "nonfinite", "skipped_steps"),
+        *("mc_samples", "estimator", "reduction", "nonfinite", "skipped_steps"),
         *("implicit_iterations", "implicit_tolerance", "implicit_damping"),
     )
 
@@ -103,6 +107,7 @@ class BGD(PosteriorOptimizer):
         mc_samples: int = 2,
         lr: float | Tensor = 1.0,
         *,
+        estimator: Literal["shared", "per_example"] = "shared",
         std_min: float | None = None,
         std_max: float | Literal["init"] | None = "init",
         reduction: Literal["sum", "mean"] = "sum",
@@ -116,6 +121,7 @@ class BGD(PosteriorOptimizer):
         nonfinite: Literal["raise", "skip"] = "raise",
     ) -> None:
         check_whole(1, mc_samples=mc_samples, implicit_iterations=implicit_iterations)
+        check_choice("estimator", estimator, ("shared", "per_example"))
         check_choice("reduction", reduction, ("sum", "mean"))
         check_choice("nonfinite", nonfinite, ("raise", "skip"))
         if antithetic and mc_samples % 2:
@@ -123,6 +129,7 @@ class BGD(PosteriorOptimizer):
         if not 0 < implicit_damping <= 1:
             raise ValueError(f"implicit_damping must be in (0, 1], got {implicit_damping}")
         self.mc_samples = mc_samples
+        self.estimator = estimator
         self.reduction = reduction
         self.implicit_iterations = implicit_iterations
         self.implicit_tolerance = implicit_tolerance
@@ -138,15 +145,17 @@ class BGD(PosteriorOptimizer):
             seed=seed,
             generator=generator,
         )
+        if estimator == "per_example":
+            self._attach_passes()
 
     def _reset(self) -> None:
         super()._reset()
         self._sharing: Sharing = Alone()
-        self._estimate: LoopEstimate | None = None
         self._watch = CollapseWatch()
         self._running_statistics: RunningStatistics | None = None
         self._embeddings: set[Tensor] = set()
         self._sum_buffers = GradientSumBuffers()
+        self._passes: PerExample | None = None
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters, with their own ``lr``, ``std_init``, ``std_min`` or ``std_max`` where given."""
@@ -166,20 +175,41 @@ class BGD(PosteriorOptimizer):
 
         Args:
             closure: clears the gradients, computes the loss, calls ``backward()`` and returns the loss: it is called
-                once per sampled network. Without it, the samples of :meth:`begin_sample` and :meth:`end_sample` count.
+                ``mc_samples`` times. The per-example estimator needs none: call ``backward()`` before.
             batch_size: number of examples in the loss; needed where ``reduction="mean"``.
         """
+        if self.estimator == "per_example":
+            return self._step_per_example(closure, batch_size)
         self._check_batch_size(batch_size)
-        if closure is not None:
-            self._check_between_steps("step(closure)")
-            return self._take_step(loop(closure), batch_size)
-        if self.implicit_iterations > 1:
-            raise RuntimeError("implicit_iterations above 1 needs step(closure): it samples several times")
-        estimate = self._estimate
-        if estimate is None:
-            raise RuntimeError("step() without samples: call step(closure), or begin_sample() and end_sample() first")
-        estimate.check_complete()
-        return self._take_step(lambda _: estimate.finish(), batch_size, estimate.step)
+        self._check_between_steps("step()")
+        if closure is None:
+            raise RuntimeError(
+                'step() without a closure needs BGD(..., estimator="per_example"): sampled networks are shared by the '
+                "whole batch here, and step(closure) runs it once for each of them"
+            )
+        return self._take_step(loop(closure), batch_size)
+
+    def _step_per_example(self, closure: Callable[[], Tensor | float] | None, batch_size: int | None) -> Tensor | None:
+        passes, mean = self._attach_passes(), self.reduction == "mean"
+        try:
+            if closure is not None:
+                return self._take_step(repeated(passes, closure, self.mc_samples, mean), batch_size)
+            return self._take_step(lambda _: passes.expectations(mean), batch_size, passes.step)
+        finally:
+            passes.clear()
+
+    def _attach_passes(self) -> PerExample:
+        if self._passes is None:
+            models = find_models(self._params())
+            self._passes = PerExample(self._begin_step, lambda number: self._noise_key(_SIGNS, self.steps, number))
+            self._passes.attach(models)
+        return self._passes
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clear the gradients, and with them what backward passes have added to E[g eps] since the last step."""
+        super().zero_grad(set_to_none)
+        if self._passes is not None:
+            self._passes.clear()
 
     @torch.optim.Optimizer.profile_hook_step
     def step_with(self, estimator: Estimator, *, batch_size: int | None = None) -> Tensor | None:
@@ -204,23 +234,24 @@ class BGD(PosteriorOptimizer):
         step.batch_factor = float(batch_size) if self.reduction == "mean" and batch_size is not None else 1.0
         before = [Gaussian(*map(torch.clone, g)) for g in self._posterior(step)] if self.implicit_iterations > 1 else []
         expectations: Expectations | None = None
+        self._in_step = True
         try:
-            try:
+            with suppress(_SkipStep):
                 expectations = self._update(step, estimator, before)
-                step.statistics.commit()
-            except _SkipStep:
+            if expectations is None:
+                self.skipped_steps += 1
                 self._restore(step, before)
                 step.statistics.abort()
-                self.skipped_steps += 1
+            else:
+                step.statistics.commit()
             self._watch.record_step(expectations is None, self.steps)
         except BaseException:
             self._restore(step, before)
-            self.discard()
             step.statistics.abort()
-            step.write(None)
             raise
-        step.write(None)
-        self._estimate = None
+        finally:
+            self._in_step = False
+            step.write(None)
         self.steps += 1
         loss = expectations.loss if expectations is not None else step.sums.mean_loss()
         if expectations is not None and self._watch.due(self.steps):  # may raise, where warnings are errors
@@ -262,7 +293,7 @@ class BGD(PosteriorOptimizer):
             return expectations
         last = [expectations]
 
-        def expected(current: Sequence[Gaussian]) -> Sequence[Expected]:
+        def expected(current: Sequence[Gaussian]) -> Iterable[Expected]:
             if current[0].mean is not before[0].mean:
                 self._restore(step, current)
                 step.write(None)
@@ -330,43 +361,6 @@ class BGD(PosteriorOptimizer):
             mean.copy_(wanted.mean)
             std.copy_(wanted.std)
 
-    # --- samples of a step one by one, for loops that cannot be a closure
-
-    def begin_sample(self) -> None:
-        """Set the weights to the next sampled network of this step, and clear the gradients.
-
-        With :meth:`end_sample` the long form of ``step(closure)``, for loops that cannot be a closure:
-
-        >>> model = torch.nn.Linear(3, 1)
-        >>> optimizer = BGD(model.parameters(), mc_samples=4)
-        >>> for _ in range(optimizer.mc_samples):
-        ...     optimizer.begin_sample()
-        ...     loss = model(torch.ones(2, 3)).square().sum()
-        ...     loss.backward()
-        ...     optimizer.end_sample(loss)
-        >>> mean_loss = optimizer.step()
-        """
-        if self._inside_sampled:
-            raise RuntimeError("begin_sample() inside sampled(): leave the context first")
-        if self._estimate is None:
-            self._estimate = LoopEstimate(self._begin_step())
-        self._estimate.begin_sample()
-
-    def end_sample(self, loss: Tensor | float | None = None) -> None:
-        """Add the gradients of the network that :meth:`begin_sample` made; ``loss`` only for what step returns."""
-        if self._estimate is None:
-            raise RuntimeError(
-                "end_sample() without begin_sample(): sample a network, then call backward() on its loss"
-            )
-        self._estimate.end_sample(loss)
-
-    def discard(self) -> None:
-        """Forget the samples of an unfinished step and set the weights back to the mean."""
-        if self._estimate is not None:
-            step, self._estimate = self._estimate.step, None
-            step.write(None)
-            step.statistics.abort()
-
     def batched(
         self,
         model: nn.Module,
@@ -429,10 +423,6 @@ class BGD(PosteriorOptimizer):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "batch_shapes": self.batch_shapes}
-
-    def _check_no_samples(self, what: str) -> None:
-        if self._estimate is not None:
-            raise RuntimeError(f"{what} while samples of begin_sample() are open: finish with step(), or discard()")
 
     def _check_batch_size(self, batch_size: int | None) -> None:
         if batch_size is not None and batch_size < 1:

@@ -8,7 +8,7 @@ theta = mean + std * eps with eps ~ N(0, 1), of the gradient g of the *summed* l
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from types import FunctionType
 from typing import NamedTuple
@@ -96,7 +96,7 @@ def update_std(
     return new
 
 
-def update(posterior: Sequence[Gaussian], expected: Sequence[Expected], limits: Sequence[Limits]) -> Iterator[Gaussian]:
+def update(posterior: Sequence[Gaussian], expected: Iterable[Expected], limits: Sequence[Limits]) -> Iterator[Gaussian]:
     """The posterior after one step, tensor by tensor: each can be used and freed before the next is made.
 
     A tensor without expectations keeps its posterior, bit for bit.
@@ -116,7 +116,7 @@ def update(posterior: Sequence[Gaussian], expected: Sequence[Expected], limits: 
             )
 
 
-def update_in_place(posterior: Sequence[Gaussian], expected: Sequence[Expected], limits: Sequence[Limits]) -> None:
+def update_in_place(posterior: Sequence[Gaussian], expected: Iterable[Expected], limits: Sequence[Limits]) -> None:
     """:func:`update` written over the old posterior, each tensor before the next is computed.
 
     >>> posterior = Gaussian(torch.zeros(1), torch.full((1,), 0.1))
@@ -162,7 +162,7 @@ def compiled_update(kinds: tuple[tuple[torch.Size, torch.dtype], ...]) -> Compil
 
 def solve_implicit(
     prior: Sequence[Gaussian],
-    expectations: Callable[[Sequence[Gaussian]], Sequence[Expected]],
+    expectations: Callable[[Sequence[Gaussian]], Iterable[Expected]],
     limits: Sequence[Limits] | None = None,
     iterations: int = 1000,
     tolerance: float = 1e-12,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -25,6 +25,7 @@ class Expectations:
         has_gradient: whether each parameter had a gradient at all; those without keep their posterior.
         scale: turns the sums into expectations; kept apart, so that a compiled update reads each tensor once.
         compiled: whether the update should be compiled, as the estimate was.
+        owned: whether the tensors may be overwritten; gradients of parameters may not.
     """
 
     e_g: list[Tensor]
@@ -33,16 +34,19 @@ class Expectations:
     has_gradient: list[bool]
     scale: float = 1.0
     compiled: bool = False
+    owned: bool = True
 
-    def scaled(self) -> list[Expected]:
-        """The expectations themselves; scales in place, once."""
-        if self.scale != 1.0:
-            torch._foreach_mul_([*self.e_g, *self.e_g_eps], self.scale)
-            self.scale = 1.0
-        return [
-            (g, g_eps) if known else (None, None)
-            for g, g_eps, known in zip(self.e_g, self.e_g_eps, self.has_gradient, strict=True)
-        ]
+    def scaled(self) -> Iterator[Expected]:
+        """The expectations themselves, tensor by tensor; those that are owned are scaled in place, once."""
+        scale = self.scale
+        if self.owned and scale != 1.0:
+            torch._foreach_mul_([*self.e_g, *self.e_g_eps], scale)
+            self.scale = scale = 1.0
+        for g, g_eps, known in zip(self.e_g, self.e_g_eps, self.has_gradient, strict=True):
+            if not known:
+                yield None, None
+            else:
+                yield (g, g_eps) if scale == 1.0 else (g * scale, g_eps * scale)
 
     def nonfinite(self) -> list[int]:
         """The parameters, by number, whose expectations are NaN, infinite, or would overflow when scaled."""
@@ -64,9 +68,6 @@ class Sharing(Protocol):
     def samples(self, count: int) -> range:
         """Those of ``count`` samples that this process draws."""
 
-    def sample_index(self, drawn: int) -> int:
-        """The number of the sample that follows after ``drawn`` samples of this process."""
-
     def reduce(self, sums: GradientSums, batch_factor: float) -> float:
         """Add up the sums of all processes; returns what turns them into sums over the examples of the batch."""
 
@@ -74,17 +75,13 @@ class Sharing(Protocol):
 class Alone:
     """One process draws all samples.
 
-    >>> Alone().samples(3), Alone().sample_index(1)
-    (range(0, 3), 1)
+    >>> Alone().samples(3)
+    range(0, 3)
     """
 
     def samples(self, count: int) -> range:
         """All of them."""
         return range(count)
-
-    def sample_index(self, drawn: int) -> int:
-        """The next one."""
-        return drawn
 
     def reduce(self, sums: GradientSums, batch_factor: float) -> float:
         """Nothing to add."""

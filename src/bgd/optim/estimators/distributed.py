@@ -114,10 +114,6 @@ class Ranks:
         """Every world-th sample, or all of them."""
         return range(self.rank, count, self.world) if self.split == "samples" else range(count)
 
-    def sample_index(self, drawn: int) -> int:
-        """The number of this rank's next sample."""
-        return self.rank + drawn * self.world if self.split == "samples" else drawn
-
     def reduce(self, sums: GradientSums, batch_factor: float) -> float:
         """Add up over the ranks; a rank's mean over its part becomes a sum first, since parts may differ in size."""
         losses = [float(loss) for loss in sums.losses]

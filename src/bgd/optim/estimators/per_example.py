@@ -1,0 +1,203 @@
+"""The one-pass estimator: while the network trains, its weights are perturbed, with noise of its own for each example.
+
+A plain training loop is all it needs: ``loss.backward()`` and ``optimizer.step()``. The equations are in
+:mod:`bgd.optim.estimators.perturbation`. Each backward pass adds its examples to the batch of the step; with a closure,
+``mc_samples`` passes over the same batch are averaged.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bgd.optim.estimators.base import Estimator, Expectations, Step
+from bgd.optim.estimators.perturbation import Perturbation, batch_size_of
+
+
+class PerExample:
+    """The passes of a step that are under way: perturbs modules while they train, and collects the expectations.
+
+    Args:
+        begin_step: starts a step of the optimizer.
+        noise_key: from the number of a pass to the key of its signs.
+    """
+
+    def __init__(self, begin_step: Callable[[], Step], noise_key: Callable[[int], int]) -> None:
+        self._begin_step, self._noise_key = begin_step, noise_key
+        self._hooks: list[Any] = []
+        self.enabled = True
+        self.held = False
+        self.shared: frozenset[int] = frozenset()
+        """Numbers of parameters that are used in several ways, and so get one draw for the whole batch."""
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the passes of a step that was not taken, or has been taken."""
+        if self.held:
+            return
+        self.step: Step | None = None
+        self.examples = 0
+        self._passes = 0
+        self._batch = 0
+        self._noise: list[Tensor] = []
+        self._e_g_eps: list[Tensor] = []
+        self._mode: Perturbation | None = None
+        self._depth = 0
+        self._backward_seen = False
+
+    @contextmanager
+    def holding(self, step: Step, first_pass: int) -> Iterator[None]:
+        """Inside, passes belong to this step, whatever clears gradients."""
+        self.clear()
+        for p in step.params:
+            p.grad = None
+        self.step, self._passes, self.held = step, first_pass, True
+        try:
+            yield
+        finally:
+            self.held = False
+
+    # --- hooks
+
+    def attach(self, models: Iterable[nn.Module]) -> None:
+        """Perturb these models, and every module in them, whenever they run in training mode."""
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks = []
+        for module in {m: None for model in models for m in model.modules()}:
+            self._hooks.append(module.register_forward_pre_hook(_Hook(self, "enter"), with_kwargs=True))
+            self._hooks.append(module.register_forward_hook(_Hook(self, "leave"), with_kwargs=True, always_call=True))
+
+    def enter(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        """A module begins to run."""
+        if self._depth or (self.enabled and module.training and torch.is_grad_enabled()):
+            self._depth += 1
+            if self._depth == 1:
+                self._begin_pass(batch_size_of(args, kwargs))
+
+    def leave(self) -> None:
+        """A module has run, or failed."""
+        if self._depth:
+            self._depth -= 1
+            if not self._depth and self._mode is not None:
+                self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+                if self._mode.conflicts - self.shared:  # from the next pass on: one draw for the whole batch
+                    self.shared |= self._mode.conflicts
+
+    def _begin_pass(self, batch: int) -> None:
+        recomputing = torch._C._current_graph_task_id() != -1  # activation checkpointing runs modules in backward
+        if self.step is not None and all(p.grad is None for p in self.step.params) and self._backward_seen:
+            self.clear()  # the gradients of the passes so far have been thrown away
+            self._depth = 1
+        if self._backward_seen and not recomputing:
+            self._end_pass()
+        if self.step is None:
+            self.step = self._begin_step()
+        if not self._noise:
+            self._sample_noise(self.step)
+        self._batch = max(self._batch, 0 if recomputing else batch)
+        self._mode = Perturbation(
+            self.step.params, self._noise, batch or self._batch, self._noise_key(self._passes), self.shared
+        )
+        self._mode.__enter__()  # type: ignore[no-untyped-call]
+
+    @torch.no_grad()
+    def _sample_noise(self, step: Step) -> None:
+        noise = step.noise([self._passes])
+        self._noise = [e[0].mul_(std).requires_grad_() for e, std in zip(noise, step.stds, strict=True)]
+        for z in self._noise:
+            z.register_hook(self._note_backward)  # type: ignore[no-untyped-call]
+
+    def _note_backward(self, gradient: Tensor) -> None:
+        del gradient
+        self._backward_seen = True
+
+    @torch.no_grad()
+    def _end_pass(self) -> None:
+        """Add what the pass gave to E[g eps] = Z dL/dZ / std; E[g] adds up in the gradients of the parameters."""
+        if self.step is None or not self._noise:
+            return
+        terms = [
+            torch.zeros_like(std) if z.grad is None else z.grad.mul_(z).div_(std)
+            for z, std in zip(self._noise, self.step.stds, strict=True)
+        ]
+        if self._e_g_eps:
+            torch._foreach_add_(self._e_g_eps, terms)
+        else:
+            self._e_g_eps = terms
+        self.examples += self._batch
+        self._passes += 1
+        self._batch, self._noise, self._backward_seen = 0, [], False
+
+    # --- expectations
+
+    @torch.no_grad()
+    def expectations(self, mean: bool) -> Expectations:
+        """E[g] and E[g eps] from the backward passes since the last step.
+
+        Args:
+            mean: whether the loss is a mean over the examples, which the update needs as a sum.
+        """
+        if self._backward_seen:
+            self._end_pass()
+        step = self.step
+        if step is None or not self._passes:
+            raise RuntimeError(
+                "step() without a perturbed backward pass: run the model in training mode (model.train()), call "
+                "backward() on its loss, then step()"
+            )
+        e_g = [
+            torch.zeros_like(std) if p.grad is None else p.grad.to(std.dtype)
+            for p, std in zip(step.params, step.stds, strict=True)
+        ]
+        has_gradient = [p.grad is not None for p in step.params]
+        factor = step.batch_factor if step.batch_factor != 1.0 else float(self.examples)
+        return Expectations(e_g, self._e_g_eps, None, has_gradient, factor if mean else 1.0, owned=False)
+
+
+class _Hook:
+    """A module's hook that copies and pickles of the module do not take along."""
+
+    def __init__(self, passes: PerExample | None, name: str) -> None:
+        self._passes = weakref.ref(passes) if passes is not None else None
+        self._name = name
+
+    def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any = None) -> None:
+        del output
+        if self._passes is not None and (passes := self._passes()) is not None:
+            passes.enter(module, args, kwargs) if self._name == "enter" else passes.leave()
+
+    def __deepcopy__(self, memo: Any) -> _Hook:
+        return _Hook(None, self._name)
+
+    def __reduce__(self) -> Any:
+        return _Hook, (None, self._name)
+
+
+def repeated(passes: PerExample, closure: Callable[[], Tensor | float], count: int, mean: bool) -> Estimator:
+    """The estimator that calls ``closure`` ``count`` times, each with noise of its own, and averages."""
+
+    def estimate(step: Step) -> Expectations:
+        sums = step.sums
+        sums.has_gradient = [False] * len(step.params)
+        for _ in range(count):
+            step.statistics.begin_sample()
+            with passes.holding(step, sums.count), torch.enable_grad():
+                loss = closure()
+            step.statistics.end_sample()
+            found = passes.expectations(mean)
+            torch._foreach_add_(sums.e_g, found.e_g, alpha=found.scale)
+            torch._foreach_add_(sums.e_g_eps, found.e_g_eps, alpha=found.scale)
+            sums.has_gradient = [a or b for a, b in zip(sums.has_gradient, found.has_gradient, strict=True)]
+            if loss is not None:
+                sums.losses.append(torch.as_tensor(loss).detach().float())
+            sums.count += 1
+        step.batch_factor = 1.0
+        return step.expectations()
+
+    return estimate
