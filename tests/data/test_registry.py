@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_data import save_npz
 
 import bgd.data
 from bgd import plugins
@@ -18,15 +19,8 @@ IMAGES = np.random.default_rng(0).integers(0, 256, (6, 3, 5, 4), dtype=np.uint8)
 LABELS = np.array([0, 1, 2, 0, 1, 2])
 
 
-def save(folder, **arrays):
-    folder.mkdir(exist_ok=True)
-    for which in ("train", "test"):
-        np.savez(folder / f"{which}.npz", **arrays)
-    return folder
-
-
 def test_by_name_in_the_users_folder_and_by_path(tmp_path, monkeypatch):
-    save(tmp_path / "mine", x=IMAGES, y=LABELS)
+    save_npz(tmp_path / "mine", x=IMAGES, y=LABELS)
     assert bgd.data.load("mine", tmp_path).name == "mine"
     assert bgd.data.load(tmp_path / "mine").name == "mine"
     monkeypatch.setenv("BGD_DATA", str(tmp_path))
@@ -148,7 +142,7 @@ def test_entry_points_are_listed_without_importing_them_and_loaded_by_name(modul
 
 
 def test_an_entry_point_comes_before_a_folder_of_its_name(module, tmp_path):
-    save(tmp_path / "pets", x=IMAGES, y=LABELS)
+    save_npz(tmp_path / "pets", x=IMAGES, y=LABELS)
     assert bgd.data.load("pets", tmp_path).classes == ("cat", "dog")
     assert bgd.data.available(tmp_path)["pets"] == "entry point"
     assert bgd.data.load(tmp_path / "pets").classes == ("0", "1", "2")

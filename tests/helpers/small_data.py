@@ -19,3 +19,11 @@ def make_data(n=103, shape=(1, 4, 4), classes=10, *, name="bytes", seed=0, dtype
     train = make_part(n, shape, classes, seed=seed, dtype=dtype)
     test = make_part(41, shape, classes, seed=seed + 1, dtype=dtype)
     return DataSet(name, train, test, names)
+
+
+def save_npz(folder, **arrays):
+    """Write the same arrays as train and as test part."""
+    folder.mkdir(exist_ok=True)
+    for which in ("train", "test"):
+        np.savez(folder / f"{which}.npz", **arrays)
+    return folder

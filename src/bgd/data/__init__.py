@@ -1,7 +1,7 @@
 """Data sets in memory, and where their bytes come from.
 
-``load`` brings one into memory by its name; ``from_npz``, ``from_torch`` and ``from_arrays`` make one of the user's
-own; ``pad``, ``to_shape``, ``subset`` and ``limit`` turn one into another.
+``load`` reads one into memory by its name; ``from_npz``, ``from_torch`` and ``from_arrays`` make one of the user's
+own; ``pad``, ``to_shape``, ``subset`` and ``limit`` derive one from another.
 
 >>> digits = load("digits")
 >>> digits.train.images.dtype, len(digits.classes)

@@ -79,7 +79,7 @@ def choose_scenario(
     """Walk the tree with the answers to the four questions.
 
     A question that the branch does not ask may stay unanswered (None). The answer to an unasked
-    ``shared_head`` still lays out the outputs; any other has no effect, and a note reports it.
+    ``shared_head`` still decides the layout of the outputs; any other has no effect, and a note reports it.
 
     >>> choose_scenario(boundaries=True, task_in_training=True, task_in_testing=False, shared_head=False).scenario.name
     'class'

@@ -3,18 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from small_data import save_npz
 
 from bgd.data import DataError, from_npz
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 3, 5, 4), dtype=np.uint8)
 LABELS = np.array([0, 1, 2, 0, 1, 2])
-
-
-def save(folder, **arrays):
-    folder.mkdir(exist_ok=True)
-    for which in ("train", "test"):
-        np.savez(folder / f"{which}.npz", **arrays)
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -31,7 +25,7 @@ def save(folder, **arrays):
     ids=["channels first", "channels last", "grey", "features", "integers", "floats", "booleans"],
 )
 def test_images_in_the_shapes_in_use(tmp_path, stored, expected):
-    own = from_npz(save(tmp_path / "own", images=stored, labels=LABELS))
+    own = from_npz(save_npz(tmp_path / "own", images=stored, labels=LABELS))
     assert np.array_equal(own.train.images, expected)
     assert own.train.images.dtype == (torch.float32 if expected.dtype == np.float32 else torch.uint8)
     assert (own.name, own.classes, own.test.labels.tolist()) == ("own", ("0", "1", "2"), LABELS.tolist())
@@ -67,13 +61,13 @@ def test_one_file_with_named_classes(tmp_path):
 )
 def test_wrong_arrays_are_named(tmp_path, arrays, message):
     with pytest.raises(DataError, match=message):
-        from_npz(save(tmp_path / "own", **arrays))
+        from_npz(save_npz(tmp_path / "own", **arrays))
 
 
 def test_wrong_files_are_named(tmp_path):
     with pytest.raises(DataError, match=r"found no .npz file"):
         from_npz(tmp_path)
-    folder = save(tmp_path / "own", images=IMAGES, labels=LABELS)
+    folder = save_npz(tmp_path / "own", images=IMAGES, labels=LABELS)
     data = (folder / "test.npz").read_bytes()
     (folder / "test.npz").write_bytes(data[: len(data) // 2])
     with pytest.raises(DataError, match=r"own/test.npz: not a readable .npz"):
@@ -91,7 +85,7 @@ def test_wrong_files_are_named(tmp_path):
 
 
 def test_an_encrypted_file_is_named(tmp_path):
-    folder = save(tmp_path / "own", images=IMAGES, labels=LABELS)
+    folder = save_npz(tmp_path / "own", images=IMAGES, labels=LABELS)
     data = bytearray((folder / "test.npz").read_bytes())
     for header, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         data[data.index(header) + flags] |= 1
@@ -101,7 +95,7 @@ def test_an_encrypted_file_is_named(tmp_path):
 
 
 def test_names_of_classes_may_be_bytes(tmp_path):
-    assert from_npz(save(tmp_path / "own", images=IMAGES, labels=LABELS, classes=[b"a", b"b", b"c"])).classes == (
+    assert from_npz(save_npz(tmp_path / "own", images=IMAGES, labels=LABELS, classes=[b"a", b"b", b"c"])).classes == (
         "a",
         "b",
         "c",

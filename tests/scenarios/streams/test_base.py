@@ -137,7 +137,7 @@ def test_changing_a_batch_changes_no_other(kind):
 
 @every_kind
 def test_a_batch_that_is_kept_stays_as_it_was(kind):
-    """A few batches are made at once; they share no memory, with each other or with those asked for again."""
+    """A few batches are made at once; they share no memory, with each other or with those requested again."""
     stream, again = make_streams()[kind], make_streams()[kind]
     expected = [as_bytes(again[i]) for i in range(len(again))]
     kept = [stream[i] for i in range(len(stream)) for _ in range(2)]
@@ -224,6 +224,6 @@ def test_invalid_arguments_are_rejected(data, build, message):
 @pytest.mark.parametrize("i", [-1, 150])
 def test_iterations_out_of_range(i):
     stream = make_streams()["continuous permuted"]
-    for ask in (stream.batch, stream.reveals_boundary_at, stream.__getitem__):
+    for method in (stream.batch, stream.reveals_boundary_at, stream.__getitem__):
         with pytest.raises(IndexError, match=f"iteration {i} is out of range"):
-            ask(i)
+            method(i)

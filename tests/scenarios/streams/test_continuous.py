@@ -24,13 +24,13 @@ def test_mixed_batches_hold_each_sample_of_its_task_in_the_order_sampled(data):
 
 
 def test_continuous_follows_its_schedule(data):
-    """The drawn counts are binomial around the expected ones, and images are uniform, with replacement."""
+    """The sampled counts are binomial around the expected ones, and images are uniform, with replacement."""
     stream = Continuous(permute(data, 4, shared_head=True), CONTINUOUS, iterations=2000, batch_size=64)
     iterations = range(len(stream))
-    expected, drawn = stream.expected_proportions(iterations), stream.sampled_proportions(iterations)
-    assert (drawn[expected == 0] == 0).all()
+    expected, sampled = stream.expected_proportions(iterations), stream.sampled_proportions(iterations)
+    assert (sampled[expected == 0] == 0).all()
     inside = (expected > 0) & (expected < 1)
-    z = (drawn - expected)[inside] / np.sqrt((expected * (1 - expected))[inside] / 64)
+    z = (sampled - expected)[inside] / np.sqrt((expected * (1 - expected))[inside] / 64)
     assert abs(z.mean()) < 0.1
     assert z.std() == pytest.approx(1, abs=0.05)
     rows = np.concatenate([stream.sample(i)[1] for i in range(300)])
@@ -49,7 +49,7 @@ def test_extreme_random_words_choose_a_task_that_is_present(data, monkeypatch, w
 
 
 def test_tasks_of_a_batch_are_in_no_order(data):
-    """Sorted tasks would tell a learner where one ends: neighbours must agree as often as strangers do."""
+    """Sorted tasks would reveal where one ends: neighbours must agree as often as any two samples do."""
     stream = Continuous(permute(data, 2, shared_head=True), CONTINUOUS, iterations=400, batch_size=64)
     mixed = np.stack([t for i in range(180, 220) if isinstance(t := stream.sample(i)[0], np.ndarray)])
     assert (mixed[:, 1:] == mixed[:, :-1]).mean() == pytest.approx(0.5, abs=0.05)

@@ -12,8 +12,8 @@ from bgd.scenarios import Discrete, Joint, permute, scenario, split
 def test_discrete_shows_every_sample_once_an_epoch_in_another_order(data):
     tasks = split(data, 5, shared_head=False)
     stream = Discrete(tasks, scenario("class"), epochs=3, batch_size=8)
-    drawn = [stream.sample(i) for i in range(len(stream))]
-    for t, group in itertools.groupby(drawn, key=lambda pair: pair[0]):
+    samples = [stream.sample(i) for i in range(len(stream))]
+    for t, group in itertools.groupby(samples, key=lambda pair: pair[0]):
         rows = np.concatenate([where for _, where in group])
         epochs = rows.reshape(3, -1)
         assert (np.sort(epochs, axis=1) == np.arange(len(tasks[t].train))).all()

@@ -21,7 +21,7 @@ def from_torch(
     """Read two torch data sets, whose items are (image, label), into memory.
 
     Images may be tensors (C, H, W), (H, W) or (D,), numpy arrays or PIL images (H, W) or (H, W, C). uint8
-    stays as it is, floats become float32. Any transform is applied once, here: keep random ones for later.
+    stays as it is, floats become float32. Any transform is applied once, while reading: apply random ones later.
 
     >>> import torch
     >>> from torch.utils.data import TensorDataset

@@ -20,7 +20,7 @@ from bgd.data.sources.published import Edition, Package, Published
 from bgd.files import write_atomically
 
 _PARTIAL = ".partial"
-"""Downloads under way, kept so that they can be resumed; nothing is ever read from here as data."""
+"""Downloads under way, kept so that they can be resumed; nothing in it is ever read as data."""
 
 
 @contextlib.contextmanager

@@ -74,12 +74,12 @@ def blending(data: DataSet, into: DataSet, *, seed: int = 0, normalise: Normalis
     if ours.shape[1:] != theirs.shape[1:] or ours.dtype != theirs.dtype:
         raise ScenarioError(
             f"blending {data.name} {tuple(ours.shape[1:])} {ours.dtype} into {into.name} "
-            f"{tuple(theirs.shape[1:])} {theirs.dtype}: bring both to one shape first, with to_shape"
+            f"{tuple(theirs.shape[1:])} {theirs.dtype}: convert both to one shape first, with bgd.data.to_shape"
         )
     if len(data.classes) != len(into.classes):
         raise ScenarioError(
             f"blending {data.name} with {len(data.classes)} classes into {into.name} with "
-            f"{len(into.classes)}: reduce both to as many classes, with subset"
+            f"{len(into.classes)}: reduce both to as many classes, with bgd.data.subset"
         )
     normalise = resolve_normalisation(normalise, data.train)
     # checks both data sets, and makes the views that every moment shares

@@ -26,7 +26,7 @@ class Drifting(SampledStream):
         drift: the data as a function of time; see ``rotating`` and ``blending``.
         scenario: one without boundaries and with a shared head.
         iterations: from start to end.
-        moments: how many times to test at.
+        moments: number of evenly spaced times to test at.
         **options: ``batch_size``, ``seed`` and ``augment``, as in ``Stream``; no image comes twice, so none are cached.
 
     >>> import torch

@@ -18,7 +18,7 @@ from bgd.scenarios.tasks.transforms import Pixels
 
 @dataclass(frozen=True)
 class Normalise:
-    """(x - mean) / std, where bytes are first brought to [0, 1]; one value for all channels, or one for each.
+    """(x - mean) / std, where bytes are first scaled to [0, 1]; one value for all channels, or one for each.
 
     >>> x = Normalise((0.5,), (0.5,))(np.array([[0, 255]], dtype=np.uint8), (1, 1, 2))
     >>> [round(value, 6) for value in x.flatten().tolist()]

@@ -111,12 +111,12 @@ class TaskSet:
                 if part.shape != self.shape:
                     raise ScenarioError(
                         f"{where} has images of shape {part.shape}, task 0 {self.shape}: "
-                        "bring them to one shape first, with to_shape"
+                        "convert them to one shape first, with bgd.data.to_shape"
                     )
                 if part.images.dtype != self.tasks[0].train.images.dtype:
                     raise ScenarioError(
                         f"{where} has {part.images.dtype} images, task 0 {self.tasks[0].train.images.dtype}: "
-                        "bring them to one type first"
+                        "convert them to one type first"
                     )
                 own = torch.tensor(self.heads.tasks[t])
                 foreign = part.labels[~torch.isin(part.labels, own)]
