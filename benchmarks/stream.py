@@ -1,8 +1,8 @@
 """What preparing a batch costs, in units of an SGD step on MLP 1024-200-200-10 with batches of 128.
 
 Every kind of stream is read alternately with an SGD step on the batch it gave, so that caches are as cold as in a
-real run; medians over windows of 64 of both, in one process. Random bytes stand in for MNIST, in the same number
-and shape.
+real run; medians over windows of 64 of both, in one process. Random bytes replace MNIST, in the same number and
+shape.
 
     python benchmarks/stream.py [--repeats 8] [--threads 2]
 """
@@ -47,7 +47,7 @@ def random_bytes(n: int, generator: torch.Generator) -> Part:
 
 
 def streams() -> dict[str, tuple[Callable[[], Stream], int]]:
-    """For each kind: how to make it, and an iteration in its midst."""
+    """For each kind: a function that makes it, and an iteration in its middle."""
     generator = torch.Generator().manual_seed(0)
     train, test = random_bytes(60_000, generator), random_bytes(1_000, generator)
     data = DataSet("bytes", train, test, tuple("0123456789"))
@@ -71,8 +71,8 @@ def streams() -> dict[str, tuple[Callable[[], Stream], int]]:
             lambda: Continuous(permute(data, 10, **options), continuous, iterations=n),
             middle,
         ),
-        "the same, nothing remembered": (
-            lambda: Continuous(permute(data, 10, **options), continuous, iterations=n, memory=0),
+        "the same, without a cache": (
+            lambda: Continuous(permute(data, 10, **options), continuous, iterations=n, cache_bytes=0),
             middle,
         ),
         "rotated, continuous, two tasks": (
@@ -98,7 +98,7 @@ def measure(stream: Stream, begin: int, repeats: int) -> tuple[float, float]:
     """
     net = MLP(1024, 10)
     sgd = torch.optim.SGD(net.parameters(), lr=0.01)
-    # by then a long run has met every image of its current tasks
+    # by then a long run has seen every image of its current tasks
     for i in range(max(begin - 3000, 0), begin):
         stream.batch(i)
     windows = []

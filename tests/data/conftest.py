@@ -12,41 +12,41 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         served = self.server.served
-        asked = self.headers.get("Range")
+        requested = self.headers.get("Range")
         with served.guard:
-            served.requests.append((self.path, asked))
+            served.requests.append((self.path, requested))
             queue = served.behaviours.get(self.path, served.behaviours.get("*", []))
-            how = queue.pop(0) if len(queue) > 1 else (queue or ["plain"])[0]
+            behaviour = queue.pop(0) if len(queue) > 1 else (queue or ["plain"])[0]
         data = served.files.get(self.path)
-        if data is None or how == "missing":
+        if data is None or behaviour == "missing":
             self.answer(404, b"no such file")
             return
-        if how == "failing":
+        if behaviour == "failing":
             self.answer(500, b"out of order")
             return
-        if how == "wrong":
+        if behaviour == "wrong":
             data = data[:40] + bytes([data[40] ^ 255]) + data[41:]
-        start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked else 0
-        if how.startswith("rangeless"):
-            start, asked = 0, None
-        if asked and start >= len(data):
+        start = int(requested.removeprefix("bytes=").removesuffix("-")) if requested else 0
+        if behaviour.startswith("rangeless"):
+            start, requested = 0, None
+        if requested and start >= len(data):
             self.answer(416, b"")
             return
-        self.send_response(206 if asked else 200)
-        if not how.startswith("rangeless"):
+        self.send_response(206 if requested else 200)
+        if not behaviour.startswith("rangeless"):
             self.send_header("Accept-Ranges", "bytes")
-        if asked:
-            start += how == "confused"
+        if requested:
+            start += behaviour == "confused"
             self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
         body = data[start:]
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        if how in ("cut", "rangeless cut", "stalling"):
+        if behaviour in ("interrupted", "rangeless interrupted", "stalling"):
             self.send(body[: max(1, len(body) // 2)])
-            if how == "stalling":
+            if behaviour == "stalling":
                 served.released.wait(5)
             self.close_connection = True
-        elif how == "slow":
+        elif behaviour == "slow":
             step = len(body) // 8 + 1
             for i in range(0, len(body), step):
                 self.send(body[i : i + step])
@@ -61,7 +61,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def send(self, body):
-        self._count(len(body))  # before a client that has it all can look
+        self._count(len(body))  # before a client that has it all can read the count
         try:
             self.wfile.write(body)
             self.wfile.flush()
@@ -99,9 +99,9 @@ def serve():
     """Start a real HTTP server on loopback for some files."""
     running = []
 
-    def start(files, how=("plain",)):
+    def start(files, behaviour=("plain",)):
         running.append(Served(files))
-        running[-1].behaviours["*"] = list(how)
+        running[-1].behaviours["*"] = list(behaviour)
         return running[-1]
 
     yield start
@@ -110,7 +110,7 @@ def serve():
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch, tmp_path):
+def isolated(monkeypatch, tmp_path):
     """Keep tests away from the machine's own data, cache, mirrors and package clients."""
     for name in ("BGD_DATA", "BGD_OFFLINE"):
         monkeypatch.delenv(name, raising=False)

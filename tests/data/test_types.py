@@ -1,11 +1,11 @@
-"""What a data set promises, checked when it is made."""
+"""The invariants of a data set, validated when it is made."""
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bgd.data import DataError, DataSet, Part, cut
+from bgd.data import DataError, DataSet, Part, hold_out
 
 
 def part(n=4, labels=None, **changes):
@@ -14,7 +14,7 @@ def part(n=4, labels=None, **changes):
 
 
 @pytest.mark.parametrize(
-    ("images", "labels", "said"),
+    ("images", "labels", "message"),
     [
         (torch.zeros(4, 2, 2, dtype=torch.uint8), torch.arange(4), "not uint8 .4, 2, 2."),
         (torch.zeros(4, 1, 2, 2, dtype=torch.float64), torch.arange(4), "not float64"),
@@ -23,8 +23,8 @@ def part(n=4, labels=None, **changes):
         (torch.zeros(4, 1, 2, 2), torch.arange(3), "4 images but 3 labels"),
     ],
 )
-def test_wrong_tensors(images, labels, said):
-    with pytest.raises(DataError, match=said):
+def test_wrong_tensors(images, labels, message):
+    with pytest.raises(DataError, match=message):
         Part(images, labels)
 
 
@@ -53,9 +53,9 @@ def test_parts_that_do_not_fit_together():
 
 
 @given(st.lists(st.integers(0, 4), max_size=60), st.integers(2, 6))
-def test_cut_loses_nothing_and_keeps_the_share_of_each_class(labels, every):
+def test_hold_out_keeps_every_image_and_the_share_of_each_class(labels, every):
     numbered = torch.arange(len(labels)).float().reshape(-1, 1, 1, 1)
-    train, test = cut(Part(numbered, torch.tensor(labels, dtype=torch.int64)), every)
+    train, test = hold_out(Part(numbered, torch.tensor(labels, dtype=torch.int64)), every)
     both = torch.cat([train.images, test.images]).flatten().tolist()
     assert sorted(both) == list(range(len(labels)))
     for label in range(5):

@@ -2,8 +2,10 @@
 
 import gzip
 import hashlib
+import io
 import struct
 import sys
+import tarfile
 
 import numpy as np
 
@@ -37,11 +39,34 @@ TINY = Published(
     editions=(
         Edition(
             files=tuple(File(name, hashlib.md5(data).hexdigest()) for name, data in CONTENTS.items()),
-            decode=idx._decode,
+            decode=idx.decode,
             suffix=".gz",
         ),
     ),
 )
+
+
+def tar_of(files, mode="w:gz", links=()):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode) as tar:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+        for name, target in links:
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = tarfile.SYMTYPE, target
+            tar.addfile(member)
+    return buffer.getvalue()
+
+
+def write_files(root, contents=CONTENTS):
+    folder = root / "tiny"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in contents.items():
+        (folder / name).write_bytes(data)
+    return folder
+
 
 if __name__ == "__main__":
     print("ready", flush=True)

@@ -25,7 +25,7 @@ def accuracies(name, where, digits, epochs=6, **settings) -> list[float]:
     task = 0
     for i in range(len(stream)):
         learner.observe(*stream.batch(i))
-        if stream.tells_end(i) and not learner.joint:
+        if stream.reveals_boundary_at(i) and not learner.joint:
             learner.end_task(stream.train_batches(task))
             task += 1
     scores = []

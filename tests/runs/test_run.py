@@ -26,7 +26,7 @@ def by_hand(config):
     losses, R = [], []
     for i in range(len(stream)):
         losses.append(learner.observe(*stream.batch(i)))
-        if stream.tells_end(i):
+        if stream.reveals_boundary_at(i):
             task = stream.stages.index(i + 1)
             learner.end_task(stream.train_batches(task, config.setup.stream.batch_size))
         if i + 1 in stream.stages:

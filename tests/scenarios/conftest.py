@@ -1,29 +1,7 @@
-import numpy as np
 import pytest
-import torch
-
-from bgd.scenarios import DataSet, Part
-
-
-def make_part(n: int, shape=(1, 4, 4), classes: int = 10, *, seed: int = 0, dtype=torch.uint8) -> Part:
-    generator = torch.Generator().manual_seed(seed)
-    images = torch.randint(0, 256, (n, *shape), generator=generator, dtype=torch.uint8)
-    if dtype is torch.float32:
-        images = images.float() / 255
-    return Part(images, torch.from_numpy(np.arange(n) % classes))
-
-
-@pytest.fixture(scope="session")
-def make_data():
-    def make(n=103, shape=(1, 4, 4), classes=10, *, name="bytes", seed=0, dtype=torch.uint8):
-        names = tuple(f"c{c}" for c in range(classes))
-        train = make_part(n, shape, classes, seed=seed, dtype=dtype)
-        test = make_part(41, shape, classes, seed=seed + 1, dtype=dtype)
-        return DataSet(name, train, test, names)
-
-    return make
+from small_data import make_data
 
 
 @pytest.fixture
-def data(make_data):
+def data():
     return make_data()

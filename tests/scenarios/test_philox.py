@@ -8,7 +8,7 @@ from bgd.scenarios.errors import ScenarioError
 from bgd.scenarios.philox import Purpose, integers, permutation, random_words, unit
 
 
-def test_the_words_never_change():
+def test_the_random_words_never_change():
     """Numbers of today: a stream must give the same bytes under every later version."""
     assert random_words(2019, Purpose.BATCH, (3, 5), 3).tolist() == GOLDEN
 
@@ -16,12 +16,12 @@ def test_the_words_never_change():
 GOLDEN = [2381525181492431991, 7203494892401943628, 16215574511921966997]
 
 
-def test_places_and_uses_and_seeds_differ():
+def test_positions_purposes_and_seeds_differ():
     seen = {
-        tuple(random_words(seed, use, place, 2).tolist())
+        tuple(random_words(seed, purpose, position, 2).tolist())
         for seed in (0, 1)
-        for use in Purpose
-        for place in ((0, 0), (0, 1), (1, 0), (1, 1))
+        for purpose in Purpose
+        for position in ((0, 0), (0, 1), (1, 0), (1, 1))
     }
     assert len(seen) == 2 * len(Purpose) * 4
 
@@ -33,7 +33,7 @@ def test_global_generator_is_untouched():
 
 
 @given(st.integers(1, 2**31), st.lists(st.integers(0, 2**64 - 1), min_size=1))
-def test_below_stays_below(n, raw):
+def test_integers_stay_below_n(n, raw):
     numbers = integers(np.array(raw, dtype=np.uint64), n)
     assert numbers.min() >= 0
     assert numbers.max() < n
@@ -51,8 +51,8 @@ def test_distributions():
 
 def test_permutations_are_uniform():
     counts = np.zeros((4, 4))
-    for place in range(4000):
-        counts[np.arange(4), permutation(0, Purpose.ORDER, (0, place), 4)] += 1
+    for position in range(4000):
+        counts[np.arange(4), permutation(0, Purpose.ORDER, (0, position), 4)] += 1
     assert stats.chisquare(counts.ravel()).pvalue > 0.01
 
 

@@ -35,9 +35,10 @@ Names = Annotated[list[str] | None, typer.Argument(help="Names of data sets.", s
 def list_(data: Folder = None, as_json: Json = False) -> None:
     """List the data sets, and where each is at hand."""
     found = bgd.data.available(data)
+    built_in = bgd.data.published_names()
     rows = [_row("digits", digits.ABOUT, digits.IMAGES, "BSD", found)]
     rows += [_row(i.name, i.about, i.images, i.licence, found) for i in bgd.data.PUBLISHED.values()]
-    rows += [_row(name, "arrays of your own", "", "", found) for name in found if name not in bgd.data.names()]
+    rows += [_row(name, "arrays of your own", "", "", found) for name in found if name not in built_in]
     if as_json:
         print(json.dumps(rows, indent=2))
         return
@@ -68,7 +69,7 @@ def fetch(
 
     Exit code 1 if any of them could not be had; the others are fetched all the same.
     """
-    wanted = list(bgd.data.names()) if everything else names
+    wanted = list(bgd.data.published_names()) if everything else names
     if not wanted:
         raise DataError(f"name a data set, or --all; there are {', '.join(bgd.data.names())}")
     results: list[dict[str, Any]] = []
@@ -126,8 +127,8 @@ def verify(names: Names = None, data: Folder = None, as_json: Json = False) -> N
 def _verify(name: str, data: Path | None) -> list[dict[str, str]]:
     rows = []
     for root in (locate.data_folder(data), locate.cache_folder()):
-        for place in files.places(bgd.data.PUBLISHED[name], root, complete=False) if root else ():
-            for item in files.check(place, root or Path()):
+        for place in files.find_locations(bgd.data.PUBLISHED[name], root, complete=False) if root else ():
+            for item in files.check_files(place, root or Path()):
                 file = f"{item.path}:{item.file.name}" if place.archive else str(item.path)
                 rows.append({"name": name, "file": file, "status": str(item.status), "problem": item.problem})
     return rows

@@ -12,7 +12,7 @@ from rich.prompt import Confirm
 from rich.table import Table
 from rich.tree import Tree
 
-from bgd.scenarios.tree import QUESTIONS, SCENARIOS, TREE, Question, Verdict, ask
+from bgd.scenarios.tree import QUESTIONS, SCENARIOS, TREE, Choice, Question, choose_scenario
 from bgd.scenarios.types import Knowledge, Scenario
 
 
@@ -70,7 +70,7 @@ def scenarios(
         return
     elif answers["boundaries"] is None:
         raise typer.BadParameter(f"answer it first: {QUESTIONS['boundaries']}", param_hint="--boundaries")
-    verdict = ask(**answers)  # type: ignore[arg-type]  # boundaries is answered by now
+    verdict = choose_scenario(**answers)  # type: ignore[arg-type]  # boundaries is answered by now
     if as_json:
         print(json.dumps(_as_data(verdict.scenario) | {"asked": verdict.asked, "notes": verdict.notes}, indent=2))
     else:
@@ -136,7 +136,7 @@ def _grow(tree: Tree, node: Question) -> None:
             tree.add(f"{word}: [bold green]{following} learning[/], {DETAIL[following]}")
 
 
-def _show(console: Console, verdict: Verdict) -> None:
+def _show(console: Console, verdict: Choice) -> None:
     scenario = verdict.scenario
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_row("scenario", f"[bold green]{scenario.name} learning[/], {DETAIL[scenario.name]}")

@@ -1,4 +1,4 @@
-"""The one shape in which data travels through the package: arrays in memory with names."""
+"""The types in which data is passed through the package: arrays in memory with names."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Part:
 class DataSet:
     """A named data set: a training part, a test part, and the names of its classes.
 
-    ``note`` says what a reader of results must know, such as a part that is not the published one.
+    ``note`` is what a reader of results must know, such as a part that is not the published one.
 
     >>> part = Part(torch.zeros(2, 1, 8, 8, dtype=torch.uint8), torch.tensor([0, 1]))
     >>> DataSet("tiny", part, part, ("zero", "one"))
@@ -87,11 +87,11 @@ class DataSet:
         return f"DataSet({self.name!r}, {len(self.classes)} classes, train={self.train}, test={self.test}{note})"
 
 
-def cut(part: Part, every: int = 5) -> tuple[Part, Part]:
-    """Cut one part into train and test, always the same way: of each class, every ``every``-th is a test.
+def hold_out(part: Part, every: int = 5) -> tuple[Part, Part]:
+    """Split one part into train and test, always the same way: of each class, every ``every``-th image is a test.
 
     >>> labels = torch.tensor([0, 1, 0, 1, 0, 1, 0, 1])
-    >>> train, test = cut(Part(torch.zeros(8, 1, 2, 2), labels), every=4)
+    >>> train, test = hold_out(Part(torch.zeros(8, 1, 2, 2), labels), every=4)
     >>> train.labels.tolist(), test.labels.tolist()
     ([0, 1, 0, 1, 0, 1], [0, 1])
     """

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 import bgd.data
+from bgd.data import limit, pad, subset, to_shape
 from bgd.data.types import DataError, DataSet
 from bgd.errors import BGDError
 from bgd.methods import create, find, settings_of
@@ -31,9 +32,7 @@ from bgd.scenarios import (
     Scenario,
     Stream,
     TaskSet,
-    limit,
     mix,
-    pad,
     permute,
     rotate,
     rotating,
@@ -41,10 +40,8 @@ from bgd.scenarios import (
     separate_heads,
     shared_heads,
     split,
-    subset,
-    to_shape,
 )
-from bgd.scenarios.tasks.builders import Normalisation
+from bgd.scenarios.tasks.normalise import Normalisation
 
 NORMALISATIONS: dict[str, Normalisation] = {"unit": UNIT, "padded-mnist": PADDED_MNIST, "own": "own"}
 
@@ -125,7 +122,7 @@ def own_data(config: DataConfig) -> str:
 
 
 def _is_published(name: str) -> bool:
-    if name not in bgd.data.names():
+    if name not in bgd.data.published_names():
         return False
     try:
         return not load(name).note

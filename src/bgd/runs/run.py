@@ -215,7 +215,7 @@ class _Session:
                 self.look_up()
                 begun = self.work()
                 tick = clock() + TICK
-        if self.stream.tells_end(event - 1):
+        if self.stream.reveals_boundary_at(event - 1):
             ended = self.stream.stages.index(event)
             self.learner.end_task(self.once_more(ended))
         self.train_seconds += self.work() - begun

@@ -1,31 +1,43 @@
-"""What a learner is told, how tasks are cut, and the streams that deliver them.
+"""What a scenario reveals to a learner, how tasks are built, and the streams that deliver them.
 
-The four questions give a ``Scenario`` (``ask``, ``scenario``); a data set is prepared (``pad``, ``subset``,
-``to_shape``, ``limit``) and cut into tasks (``split``, ``permute``, ``rotate``, ``mix``); a stream shows them over
-time (``Discrete``, ``Continuous``, ``Drifting``, ``Joint``), augments its images (``Augment``) if asked to, and hands a
-learner one ``Batch`` at a time.
+The four questions give a ``Scenario`` (``choose_scenario``; by name ``scenario``); ``split``, ``permute``, ``rotate``
+and ``mix`` build tasks from data sets; a stream shows them over time (``Discrete``, ``Continuous``, ``Drifting``,
+``Joint``), augments its images (``Augment``) where configured, and gives a learner one ``Batch`` at a time.
 """
 
 from bgd.data.types import DataSet, Part
 from bgd.scenarios.errors import ScenarioError
 from bgd.scenarios.heads import Heads, separate_heads, shared_heads
-from bgd.scenarios.streams.augment import Augment
-from bgd.scenarios.streams.base import Stream
-from bgd.scenarios.streams.continuous import Continuous
-from bgd.scenarios.streams.discrete import Discrete, Joint
-from bgd.scenarios.streams.drifting import Drift, Drifting, blending, rotating
-from bgd.scenarios.tasks.builders import mix, permute, rotate, split
-from bgd.scenarios.tasks.pixels import PADDED_MNIST, UNIT, Normalise, own_statistics
-from bgd.scenarios.tasks.prepare import limit, pad, subset, to_shape
-from bgd.scenarios.tasks.types import Samples, Task, TaskSet, in_batches
-from bgd.scenarios.tree import QUESTIONS, SCENARIOS, TREE, ask, scenario
+from bgd.scenarios.streams import (
+    Augment,
+    Continuous,
+    Discrete,
+    Drift,
+    Drifting,
+    Joint,
+    Stream,
+    blending,
+    rotating,
+)
+from bgd.scenarios.tasks import (
+    PADDED_MNIST,
+    UNIT,
+    Normalisation,
+    Normalise,
+    Samples,
+    Task,
+    TaskSet,
+    mix,
+    permute,
+    rotate,
+    split,
+)
+from bgd.scenarios.tree import SCENARIOS, choose_scenario, scenario
 from bgd.scenarios.types import Batch, Knowledge, Scenario
 
 __all__ = [
     "PADDED_MNIST",
-    "QUESTIONS",
     "SCENARIOS",
-    "TREE",
     "UNIT",
     "Augment",
     "Batch",
@@ -37,6 +49,7 @@ __all__ = [
     "Heads",
     "Joint",
     "Knowledge",
+    "Normalisation",
     "Normalise",
     "Part",
     "Samples",
@@ -45,13 +58,9 @@ __all__ = [
     "Stream",
     "Task",
     "TaskSet",
-    "ask",
     "blending",
-    "in_batches",
-    "limit",
+    "choose_scenario",
     "mix",
-    "own_statistics",
-    "pad",
     "permute",
     "rotate",
     "rotating",
@@ -59,6 +68,4 @@ __all__ = [
     "separate_heads",
     "shared_heads",
     "split",
-    "subset",
-    "to_shape",
 ]

@@ -6,7 +6,7 @@ from bgd.errors import BGDError
 
 
 class ScenarioError(BGDError, ValueError):
-    """Tasks, heads or a stream that cannot be built as asked: the message names the value and the way out.
+    """Tasks, heads or a stream that cannot be built as configured: the message names the value and the way out.
 
     >>> issubclass(ScenarioError, ValueError)
     True

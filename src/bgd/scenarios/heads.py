@@ -27,7 +27,7 @@ class Heads:
 
     def __post_init__(self) -> None:
         if not self.tasks:
-            raise ScenarioError("heads for no task at all: give at least one")
+            raise ScenarioError("heads for no task: give at least one")
         for t, used in enumerate(self.tasks):
             if not used or len(set(used)) < len(used) or min(used) < 0 or max(used) >= self.outputs:
                 raise ScenarioError(

@@ -1,7 +1,7 @@
 """The paper's four questions and the tree that turns four answers into a scenario.
 
-The tree is data (``TREE``), and walking it is a pure function (``ask``): the command and the tests read the
-same one.
+The tree is data (``TREE``), and walking it is a pure function (``choose_scenario``): the command and the tests read
+the same one.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ TREE = Question(
 )
 
 
-class Verdict(NamedTuple):
+class Choice(NamedTuple):
     """Where four answers lead: the scenario, the questions that led there, and notes on the others."""
 
     scenario: Scenario
@@ -69,23 +69,23 @@ class Verdict(NamedTuple):
     notes: tuple[str, ...]
 
 
-def ask(
+def choose_scenario(
     *,
     boundaries: bool,
     task_in_training: bool | None = None,
     task_in_testing: bool | None = None,
     shared_head: bool | None = None,
-) -> Verdict:
+) -> Choice:
     """Walk the tree with the answers to the four questions.
 
     A question that the branch does not ask may stay unanswered (None). The answer to an unasked
-    ``shared_head`` still lays out the outputs; any other changes nothing, and a note says so.
+    ``shared_head`` still decides the layout of the outputs; any other has no effect, and a note reports it.
 
-    >>> ask(boundaries=True, task_in_training=True, task_in_testing=False, shared_head=False).scenario.name
+    >>> choose_scenario(boundaries=True, task_in_training=True, task_in_testing=False, shared_head=False).scenario.name
     'class'
-    >>> ask(boundaries=False).scenario.reveals
+    >>> choose_scenario(boundaries=False).scenario.reveals
     <Knowledge.NOTHING: 0>
-    >>> ask(boundaries=True)
+    >>> choose_scenario(boundaries=True)
     Traceback (most recent call last):
     bgd.scenarios.errors.ScenarioError: task_in_training is not answered: Is the task ...
     """
@@ -107,11 +107,11 @@ def ask(
     unasked = [key for key in QUESTIONS if key not in asked]
     if shared_head is not None:
         scenario = replace(scenario, shared_head=shared_head)
-    return Verdict(scenario, tuple(asked), tuple(_note(scenario, key, answers[key]) for key in unasked))
+    return Choice(scenario, tuple(asked), tuple(_describe_unasked(scenario, key, answers[key]) for key in unasked))
 
 
 def scenario(name: str) -> Scenario:
-    """The scenario of that name; hyphens and underscores may stand for spaces.
+    """The scenario of that name; hyphens and underscores count as spaces.
 
     >>> scenario("continuous-task-agnostic") is scenario("continuous task-agnostic")
     True
@@ -120,23 +120,23 @@ def scenario(name: str) -> Scenario:
     bgd.scenarios.errors.ScenarioError: no scenario 'tasks': choose one of task, domain, class, discrete ...
     """
     for known, found in SCENARIOS.items():
-        if _plain(known) == _plain(name):
+        if _normalise_name(known) == _normalise_name(name):
             return found
     raise ScenarioError(f"no scenario {name!r}: choose one of {', '.join(SCENARIOS)}")
 
 
-def _plain(name: str) -> str:
+def _normalise_name(name: str) -> str:
     return name.lower().replace("-", " ").replace("_", " ").strip()
 
 
-def _note(scenario: Scenario, key: str, answer: bool | None) -> str:
-    """What becomes of a question that this branch does not ask."""
+def _describe_unasked(scenario: Scenario, key: str, answer: bool | None) -> str:
+    """The effect of a question that this branch does not ask."""
     if key == "shared_head":
         layout = "C shared outputs" if scenario.shared_head else "T x C separate outputs"
-        origin = "as usual here" if answer is None else "as answered"
+        origin = "its usual layout" if answer is None else "as answered"
         note = f"shared_head is not asked in {scenario.name} learning: {layout}, {origin}"
         if scenario.reveals is Knowledge.NOTHING and not scenario.shared_head:
-            note += "; beware that separate outputs let the labels give the task away"
+            note += "; beware that with separate outputs the labels reveal the task"
         return note
-    ignored = "" if answer is None else " and its answer changes nothing"
+    ignored = "" if answer is None else " and its answer has no effect"
     return f"{key} is not asked in {scenario.name} learning{ignored}: the task stays unknown"

@@ -1,4 +1,4 @@
-"""What travels from a scenario to a learner, and the rules that decide it."""
+"""What a learner gets from a scenario, and the rules that decide it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Knowledge(IntEnum):
 
 
 class Batch(NamedTuple):
-    """All that a learner is handed at one iteration.
+    """All that a learner is given at one iteration.
 
     ``x`` is (B, C, H, W) float32, normalised. ``y`` (B,) int64 holds *outputs of the network*: 0..C-1 with
     a shared head, and the task's own outputs (``Heads.tasks[t]``) with separate ones. ``task`` is None unless
@@ -49,7 +49,7 @@ class Scenario:
 
     Args:
         name: task, domain, class, discrete task-agnostic or continuous task-agnostic.
-        reveals: what a learner is told while it trains.
+        reveals: what a learner is given besides the samples while it trains.
         task_in_testing: whether the task is given along with a test sample.
         shared_head: whether all tasks use the same C outputs (else T x C).
         boundaries: whether one task ends where the next begins.

@@ -114,7 +114,7 @@ class Malicious:
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_malicious_pickle_is_refused(tmp_path, protocol):
+def test_malicious_pickle_is_rejected(tmp_path, protocol):
     trap = tmp_path / "sprung"
     attack = pickle.dumps({"data": Malicious(str(trap)), "labels": [1]}, protocol=protocol)
     with pytest.raises(DataError, match=r"^evil: not a CIFAR batch: .*mkdir, which is refused"):
@@ -125,13 +125,13 @@ def test_malicious_pickle_is_refused(tmp_path, protocol):
 
 
 @pytest.mark.parametrize("name", ["builtins\neval", "numpy\nload", "numpy.core.multiarray\nscalar", "os\nsystem"])
-def test_only_arrays_are_admitted(name):
+def test_only_arrays_are_allowed(name):
     with pytest.raises(DataError, match=r"which is refused"):
         cifar.read_python(Content("evil", b"c" + name.encode() + b"\n."), "labels", 10)
 
 
 @pytest.mark.parametrize(
-    ("entries", "said"),
+    ("entries", "message"),
     [
         ({"data": IMAGES.reshape(12, -1)}, "lacks 'data' or 'labels'"),
         ({"data": IMAGES.reshape(12, -1), "labels": [0] * 11}, "12 images but 11 labels"),
@@ -144,8 +144,8 @@ def test_only_arrays_are_admitted(name):
         ({"data": [1, 2], "labels": [0] * 2}, "not list"),
     ],
 )
-def test_wrong_batch_is_named(entries, said):
-    with pytest.raises(DataError, match=f"^batch: .*{said}"):
+def test_wrong_batch_is_named(entries, message):
+    with pytest.raises(DataError, match=f"^batch: .*{message}"):
         cifar.read_python(Content("batch", python2_pickle(entries)), "labels", 10)
 
 

@@ -1,4 +1,4 @@
-"""MNIST's family: the IDX format, compressed or not, and what the loader says of damaged files."""
+"""MNIST's family: the IDX format, compressed or not, and the errors for damaged files."""
 
 import contextlib
 import gzip
@@ -32,7 +32,7 @@ def test_any_bytes_are_an_array_or_one_clear_error(data):
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (lambda d: d[:-1], "truncated or damaged"),
         (lambda d: d + b"0", "truncated or damaged"),
@@ -41,14 +41,14 @@ def test_any_bytes_are_an_array_or_one_clear_error(data):
         (lambda d: b"\0\0\x0d" + d[3:], "not an IDX file of bytes"),
     ],
 )
-def test_damaged_images_are_named(damage, said):
+def test_damaged_images_are_named(damage, message):
     data = damage(CONTENTS["train-images-idx3-ubyte"])
     labels = Content("labels", CONTENTS["train-labels-idx1-ubyte"])
-    with pytest.raises(DataError, match=f"^some/images: {said}"):
+    with pytest.raises(DataError, match=f"^some/images: {message}"):
         idx.read_part(Content("some/images", data), labels)
 
 
-def test_part_that_does_not_fit_together_is_refused():
+def test_part_that_does_not_fit_together_is_rejected():
     images, labels = (CONTENTS[f"train-{kind}"] for kind in ("images-idx3-ubyte", "labels-idx1-ubyte"))
     other = CONTENTS["t10k-labels-idx1-ubyte"]
     with pytest.raises(DataError, match=r"i holds 300 images, but l 60 labels"):
@@ -76,7 +76,7 @@ def test_loads_the_layouts_in_use(monkeypatch, tmp_path, layout):
     assert tiny.train.images.dtype == torch.uint8
 
 
-def test_notmnist_test_part_is_cut_the_same_way_every_time_and_says_so(monkeypatch, tmp_path):
+def test_notmnist_is_split_the_same_way_every_time_with_a_note(monkeypatch, tmp_path):
     contents = tiny_set.make(pixels=4, test=100)
     full, small = idx.NOTMNIST.editions
     md5s = {name: md5_of(data) for name, data in contents.items()}
@@ -94,7 +94,7 @@ def test_notmnist_test_part_is_cut_the_same_way_every_time_and_says_so(monkeypat
     pixels = torch.tensor(list(contents["t10k-images-idx3-ubyte"][16:]), dtype=torch.uint8).reshape(100, 1, 4, 4)
     # of each letter every fifth: with labels 0..9 in turn, that is images 40 to 49 and 90 to 99
     assert torch.equal(letters.test.images, torch.cat([pixels[40:50], pixels[90:100]]))
-    # a folder with the training part as well must vouch for it, since nobody publishes its hash
+    # a folder with the training part as well must list it, since nobody publishes its hash
     for name in ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"):
         (folder / name).write_bytes(contents[name])
     with pytest.raises(DataError, match=r"no hash is published"):

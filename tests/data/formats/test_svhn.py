@@ -61,7 +61,7 @@ def test_wrong_file_is_named(data, message):
         svhn.read_mat(Content("some/train.mat", data))
 
 
-def test_files_that_are_not_the_published_ones_need_someone_to_vouch(tmp_path):
+def test_files_that_are_not_the_published_ones_must_be_listed(tmp_path):
     folder = tmp_path / "svhn"
     folder.mkdir()
     for name in ("train_32x32.mat", "test_32x32.mat"):
@@ -74,5 +74,5 @@ def test_files_that_are_not_the_published_ones_need_someone_to_vouch(tmp_path):
     assert loaded.train.labels.tolist() == [0, 1, 9, 0, 5]
     assert loaded.note == "not the published files, but 5 + 5 images that a SHA256SUMS lists"
     (folder / "test_32x32.mat").write_bytes(published_form()[:-1])
-    with pytest.raises(DataError, match=r"test_32x32.mat: damaged: .*SHA256SUMS says"):
+    with pytest.raises(DataError, match=r"test_32x32.mat: damaged: .*SHA256SUMS lists"):
         bgd.data.load("svhn", tmp_path)

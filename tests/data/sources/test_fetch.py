@@ -31,7 +31,7 @@ def fetched():
     return got
 
 
-def left(cache):
+def files_in(cache):
     """Every file in the cache but locks: what a failed fetch leaves behind."""
     return sorted(path.name for path in cache.rglob("*") if path.is_file() and path.name != ".lock")
 
@@ -44,26 +44,26 @@ def test_fetches_once_then_reads_the_cache(serve, monkeypatch, cache):
     server = serve(FILES)
     mirrors(monkeypatch, server)
     assert fetched().origin == f"{server.url}/tiny"
-    assert left(cache) == sorted(CONTENTS)
+    assert files_in(cache) == sorted(CONTENTS)
     assert fetched().origin == f"cache {cache}"
     assert len(server.requests) == len(CONTENTS)
 
 
 def test_slow_server(serve, monkeypatch):
-    server = serve(FILES, how=["slow"])
+    server = serve(FILES, behaviour=["slow"])
     mirrors(monkeypatch, server)
     fetched()
     assert len(server.requests) == len(CONTENTS)
 
 
-def test_failing_mirror_hands_over_to_the_next(serve, monkeypatch):
-    first, second = serve(FILES, how=["failing"]), serve(FILES)
+def test_after_a_failing_mirror_the_next_is_tried(serve, monkeypatch):
+    first, second = serve(FILES, behaviour=["failing"]), serve(FILES)
     mirrors(monkeypatch, first, second)
     assert fetched().origin == f"{second.url}/tiny"
     assert len(first.requests) == 1
 
 
-def test_unreachable_mirror_hands_over_to_the_next(serve, monkeypatch):
+def test_after_an_unreachable_mirror_the_next_is_tried(serve, monkeypatch):
     gone, second = serve(FILES), serve(FILES)
     gone.stop()
     gone.stop = lambda: None
@@ -71,7 +71,7 @@ def test_unreachable_mirror_hands_over_to_the_next(serve, monkeypatch):
     fetched()
 
 
-def test_unreachable_mirror_is_asked_once_for_all_editions(serve, monkeypatch):
+def test_unreachable_mirror_is_tried_once_for_all_editions(serve, monkeypatch):
     gone = serve({})
     gone.stop()
     gone.stop = lambda: None
@@ -81,7 +81,7 @@ def test_unreachable_mirror_is_asked_once_for_all_editions(serve, monkeypatch):
     assert str(error.value).count("not reachable") == 1
 
 
-def test_second_mirror_only_brings_what_the_first_lacked(serve, monkeypatch):
+def test_second_mirror_only_serves_what_the_first_lacked(serve, monkeypatch):
     first, second = serve(FILES), serve(FILES)
     del first.files["/tiny/t10k-images-idx3-ubyte.gz"]
     mirrors(monkeypatch, first, second)
@@ -92,15 +92,15 @@ def test_second_mirror_only_brings_what_the_first_lacked(serve, monkeypatch):
     ]
 
 
-def test_truncated_download_resumes_where_it_broke_off(serve, monkeypatch):
+def test_truncated_download_resumes_where_it_was_interrupted(serve, monkeypatch):
     server = serve(FILES)
-    server.behaviours[IMAGES] = ["cut", "cut", "plain"]
+    server.behaviours[IMAGES] = ["interrupted", "interrupted", "plain"]
     mirrors(monkeypatch, server)
     fetched()
     size = len(FILES[IMAGES[1:]])
     half = size // 2
     rest = (size - half) // 2
-    assert [asked for path, asked in server.requests if path == IMAGES] == [
+    assert [range_ for path, range_ in server.requests if path == IMAGES] == [
         None,
         f"bytes={half}-",
         f"bytes={half + rest}-",
@@ -114,53 +114,53 @@ def test_stalled_download_times_out_and_resumes(serve, monkeypatch):
     server.behaviours[IMAGES] = ["stalling", "plain"]
     mirrors(monkeypatch, server)
     fetched()
-    assert [asked is not None for path, asked in server.requests if path == IMAGES] == [False, True]
+    assert [range_ is not None for path, range_ in server.requests if path == IMAGES] == [False, True]
 
 
-def test_server_without_ranges_begins_again(serve, monkeypatch):
+def test_server_without_ranges_starts_again(serve, monkeypatch):
     server = serve(FILES)
-    server.behaviours[IMAGES] = ["rangeless cut", "rangeless"]
+    server.behaviours[IMAGES] = ["rangeless interrupted", "rangeless"]
     mirrors(monkeypatch, server)
     fetched()
 
 
 def test_server_that_ignores_a_range_does_not_double_the_bytes(serve, monkeypatch):
     server = serve(FILES)
-    server.behaviours[IMAGES] = ["cut", "rangeless"]
+    server.behaviours[IMAGES] = ["interrupted", "rangeless"]
     mirrors(monkeypatch, server)
     fetched()
 
 
-def test_server_that_answers_another_range_is_not_believed(serve, monkeypatch):
+def test_answer_with_another_range_is_rejected(serve, monkeypatch):
     server = serve(FILES)
-    server.behaviours[IMAGES] = ["cut", "confused", "plain"]
+    server.behaviours[IMAGES] = ["interrupted", "confused", "plain"]
     mirrors(monkeypatch, server)
     fetched()
 
 
-@pytest.mark.parametrize("how", ["rangeless cut", "wrong", "failing", "missing"])
-def test_hopeless_server_is_named_and_leaves_nothing_behind(serve, monkeypatch, cache, how):
-    server = serve(FILES, how=[how])
+@pytest.mark.parametrize("behaviour", ["rangeless interrupted", "wrong", "failing", "missing"])
+def test_failing_server_is_named_and_leaves_nothing_behind(serve, monkeypatch, cache, behaviour):
+    server = serve(FILES, behaviour=[behaviour])
     mirrors(monkeypatch, server)
     with pytest.raises(DataError) as error:
         obtain(TINY)
     assert f"{server.url}{IMAGES}" in str(error.value)
-    assert left(cache) == []
+    assert files_in(cache) == []
 
 
 def test_wrong_bytes_of_one_mirror_are_not_used(serve, monkeypatch):
-    first, second = serve(FILES, how=["wrong"]), serve(FILES)
+    first, second = serve(FILES, behaviour=["wrong"]), serve(FILES)
     mirrors(monkeypatch, first, second)
     assert fetched().origin == f"{second.url}/tiny"
 
 
-def test_valid_gzip_of_other_content_is_refused(serve, monkeypatch, cache):
+def test_valid_gzip_of_other_content_is_rejected(serve, monkeypatch, cache):
     other = tiny_set.make(seed=1)
     server = serve({f"tiny/{name}.gz": gzip.compress(data) for name, data in other.items()})
     mirrors(monkeypatch, server)
     with pytest.raises(DataError, match=r"wrong bytes .train-images-idx3-ubyte has md5"):
         obtain(TINY)
-    assert left(cache) == []
+    assert files_in(cache) == []
 
 
 def test_server_that_unpacks_on_the_way(serve, monkeypatch):
@@ -169,9 +169,9 @@ def test_server_that_unpacks_on_the_way(serve, monkeypatch):
     fetched()
 
 
-def test_broken_off_for_good_is_resumed_by_the_next_fetch(serve, monkeypatch, cache):
+def test_interrupted_download_is_resumed_by_the_next_fetch(serve, monkeypatch, cache):
     server = serve(FILES)
-    server.behaviours[IMAGES] = ["cut", "failing"]
+    server.behaviours[IMAGES] = ["interrupted", "failing"]
     mirrors(monkeypatch, server)
     with pytest.raises(DataError, match=r"500"):
         obtain(TINY)
@@ -179,13 +179,13 @@ def test_broken_off_for_good_is_resumed_by_the_next_fetch(serve, monkeypatch, ca
     server.behaviours[IMAGES] = ["plain"]
     fetched()
     assert server.requests[2] == (IMAGES, f"bytes={len(FILES[IMAGES[1:]]) // 2}-")
-    assert left(cache) == sorted(CONTENTS)
+    assert files_in(cache) == sorted(CONTENTS)
 
 
 @pytest.mark.parametrize("garbage", [b"not the beginning", bytes(10**6)], ids=["short", "longer than the file"])
-def test_partial_download_that_does_not_fit_gets_a_second_chance(serve, monkeypatch, cache, garbage):
+def test_wrong_partial_download_is_downloaded_again(serve, monkeypatch, cache, garbage):
     server = serve(FILES)
-    server.behaviours[IMAGES] = ["cut", "failing"]
+    server.behaviours[IMAGES] = ["interrupted", "failing"]
     mirrors(monkeypatch, server)
     with pytest.raises(DataError):
         obtain(TINY)
@@ -195,7 +195,7 @@ def test_partial_download_that_does_not_fit_gets_a_second_chance(serve, monkeypa
     fetched()
 
 
-def test_damaged_cache_is_said_and_fetched_again(serve, monkeypatch, cache, capsys):
+def test_damaged_cache_is_reported_and_fetched_again(serve, monkeypatch, cache, capsys):
     server = serve(FILES)
     mirrors(monkeypatch, server)
     fetched()
@@ -220,10 +220,10 @@ def test_damaged_cache_without_a_source_is_named_and_set_aside(monkeypatch, cach
         obtain(TINY)
     assert f"set aside as {damaged.name}.damaged" in capsys.readouterr().err
     assert damaged.with_name(f"{damaged.name}.damaged").exists()
-    assert left(cache) == sorted(set(CONTENTS) - {damaged.name} | {f"{damaged.name}.damaged"})
+    assert files_in(cache) == sorted(set(CONTENTS) - {damaged.name} | {f"{damaged.name}.damaged"})
 
 
-def test_offline_asks_no_server(serve, monkeypatch, cache):
+def test_offline_sends_no_request(serve, monkeypatch, cache):
     server = serve(FILES)
     mirrors(monkeypatch, server)
     monkeypatch.setenv("BGD_OFFLINE", "1")
@@ -233,14 +233,14 @@ def test_offline_asks_no_server(serve, monkeypatch, cache):
     assert not cache.exists()
 
 
-def test_without_any_source_the_error_says_which_file_to_put_where(cache, tmp_path):
+def test_without_any_source_the_error_names_the_files_and_the_folder(cache, tmp_path):
     with pytest.raises(DataError) as error:
         obtain(TINY, tmp_path)
     for file in TINY.editions[0].files:
         assert f"{file.name}.gz  (unpacked md5 {file.md5})" in str(error.value)
     assert str(cache / "tiny") in str(error.value)
     assert str(tmp_path / "tiny") in str(error.value)
-    # and doing what it says helps
+    # and following it helps
     for name, data in GZIPPED.items():
         (cache / "tiny" / name).write_bytes(data)
     assert fetched().origin == f"cache {cache}"
@@ -253,7 +253,7 @@ def test_cache_that_cannot_be_written_is_named(monkeypatch, tmp_path):
         obtain(TINY)
 
 
-def test_full_disk_is_said_and_leaves_no_half_file(serve, monkeypatch, cache):
+def test_full_disk_is_reported_and_leaves_no_half_file(serve, monkeypatch, cache):
     mirrors(monkeypatch, serve(FILES))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
@@ -284,12 +284,12 @@ def test_archive_from_a_mirror(serve, monkeypatch, cache):
             member = tarfile.TarInfo(f"{edition.folder}/{name}")
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
-    server = serve({f"cifar100/{edition.archive}": buffer.getvalue()}, how=["cut", "plain"])
+    server = serve({f"cifar100/{edition.archive}": buffer.getvalue()}, behaviour=["interrupted", "plain"])
     mirrors(monkeypatch, server)
     got = obtain(Published("cifar100", "", "", cifar.CIFAR100.classes, (small,), ("cifar100",)))
     train, test = got.edition.decode(got.contents)
     assert (train.labels.tolist(), test.labels.tolist()) == ([7], [8])
-    assert left(cache) == ["test.bin", "train.bin"]
+    assert files_in(cache) == ["test.bin", "train.bin"]
 
 
 def start_process():
@@ -298,24 +298,24 @@ def start_process():
     return subprocess.Popen([sys.executable, str(script)], text=True, **pipes)
 
 
-def go(process):
+def release(process):
     process.stdin.write("go\n")
     process.stdin.flush()
 
 
 def test_two_processes_at_once_fetch_once(serve, monkeypatch, cache):
-    server = serve(FILES, how=["slow"])
+    server = serve(FILES, behaviour=["slow"])
     mirrors(monkeypatch, server)
     processes = [start_process() for _ in range(2)]
     for process in processes:
         assert process.stdout.readline() == "ready\n"
     for process in processes:
-        go(process)
-    said = [process.communicate(timeout=60) for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], said
+        release(process)
+    outputs = [process.communicate(timeout=60) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
     assert sorted(path for path, _ in server.requests) == sorted(f"/{path}" for path in FILES)
-    assert sorted(out.strip() for out, _ in said) == sorted([f"{server.url}/tiny", f"cache {cache}"])
-    assert any("another process is fetching tiny" in err for _, err in said)
+    assert sorted(out.strip() for out, _ in outputs) == sorted([f"{server.url}/tiny", f"cache {cache}"])
+    assert any("another process is fetching tiny" in err for _, err in outputs)
 
 
 def test_killed_process_leaves_a_download_that_the_next_one_resumes(serve, monkeypatch, cache):
@@ -324,13 +324,13 @@ def test_killed_process_leaves_a_download_that_the_next_one_resumes(serve, monke
     mirrors(monkeypatch, server)
     process = start_process()
     assert process.stdout.readline() == "ready\n"
-    go(process)
+    release(process)
     while not any(path.stat().st_size for path in (cache / "tiny/.partial").glob("*")):
         assert process.poll() is None, process.communicate()
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)
     fetched()
-    second = [asked for path, asked in server.requests if path == IMAGES][1]
+    second = [range_ for path, range_ in server.requests if path == IMAGES][1]
     assert second is not None
     assert second.startswith("bytes=")
-    assert left(cache) == sorted(CONTENTS)
+    assert files_in(cache) == sorted(CONTENTS)

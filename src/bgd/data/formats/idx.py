@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from bgd.data.sources.published import Content, Edition, File, Package, Published
-from bgd.data.types import DataError, Part, cut
+from bgd.data.types import DataError, Part, hold_out
 
 
 def read_idx(content: Content) -> NDArray[np.uint8]:
@@ -56,12 +56,13 @@ _TRAIN = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
 _TEST = ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 
 
-def _decode(contents: Mapping[str, Content]) -> tuple[Part, Part]:
+def decode(contents: Mapping[str, Content]) -> tuple[Part, Part]:
+    """Read the training and the test part from the contents of their four files."""
     return read_part(*(contents[name] for name in _TRAIN)), read_part(*(contents[name] for name in _TEST))
 
 
 def _decode_test_only(contents: Mapping[str, Content]) -> tuple[Part, Part]:
-    return cut(read_part(*(contents[name] for name in _TEST)), every=5)
+    return hold_out(read_part(*(contents[name] for name in _TEST)), every=5)
 
 
 def _files(*md5s: str | None) -> tuple[File, ...]:
@@ -82,7 +83,7 @@ MNIST = Published(
                 "2646ac647ad5339dbf082846283269ea",
                 "27ae3e4e09519cfbb04c329615203637",
             ),
-            decode=_decode,
+            decode=decode,
             suffix=".gz",
             mirrors=(
                 "https://ossci-datasets.s3.amazonaws.com/mnist",
@@ -121,7 +122,7 @@ FASHION_MNIST = Published(
                 "8181f5470baa50b63fa0f6fddb340f0a",
                 "15d484375f8d13e6eb1aabb0c3f46965",
             ),
-            decode=_decode,
+            decode=decode,
             suffix=".gz",
             mirrors=(
                 "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
@@ -149,8 +150,8 @@ NOTMNIST = Published(
     classes=tuple("ABCDEFGHIJ"),
     folders=("notmnist", "notMNIST", "notMNIST/raw"),
     editions=(
-        # the training part has no published hash, so it is only read from a folder that vouches for it
-        Edition(files=_files(None, None, *_NOTMNIST_TEST_MD5), decode=_decode),
+        # the training part has no published hash, so it is only read from a folder whose SHA256SUMS lists it
+        Edition(files=_files(None, None, *_NOTMNIST_TEST_MD5), decode=decode),
         Edition(
             files=tuple(File(name, md5) for name, md5 in zip(_TEST, _NOTMNIST_TEST_MD5, strict=True)),
             decode=_decode_test_only,

@@ -7,17 +7,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy.io
 import torch
 
+from bgd.data.extras import needs_extra
 from bgd.data.sources.published import Content, Edition, File, Published
 from bgd.data.types import DataError, Part
 
 
 def read_mat(content: Content) -> Part:
     """Read ``X`` (32 x 32 x 3 x N, uint8) and ``y`` (1 to 10; 10 is the digit 0) from a ``.mat`` file."""
+    with needs_extra("scipy"):
+        import scipy.io
+
     try:
-        file: Any = io.BytesIO(content.data)  # loadmat reads it, though its stubs admit paths only
+        file: Any = io.BytesIO(content.data)  # loadmat reads it, though its stubs allow paths only
         arrays = scipy.io.loadmat(file, variable_names=("X", "y"))
     except Exception as error:  # a damaged file makes scipy raise almost anything
         raise DataError(f"{content.where}: truncated or damaged: not a readable .mat file ({error})") from error

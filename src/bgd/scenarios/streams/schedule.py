@@ -1,4 +1,4 @@
-"""Which tasks a continuous stream draws from at each iteration: the paper's figure of task proportions."""
+"""Which tasks a continuous stream samples from at each iteration: the paper's figure of task proportions."""
 
 from __future__ import annotations
 

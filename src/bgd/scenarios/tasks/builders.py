@@ -1,4 +1,4 @@
-"""How tasks are cut from data sets: split by classes, permute, rotate, mix.
+"""Build tasks from data sets: split by classes, permute, rotate, mix.
 
 Each function takes data and gives a ``TaskSet``; ``shared_head`` chooses between C outputs for all tasks and T x C
 separate ones. Images are held once, however many tasks are made of them.
@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
+from bgd.data.prepare import check_every_class_has_samples, number_classes, to_shape
 from bgd.data.types import DataSet, Part
 from bgd.scenarios.errors import ScenarioError
 from bgd.scenarios.heads import Heads, separate_heads, shared_heads
 from bgd.scenarios.philox import Purpose, permutation
-from bgd.scenarios.tasks.pixels import UNIT, Change, Normalise, Permute, Rotate, own_statistics
-from bgd.scenarios.tasks.prepare import label_map, need_samples, to_shape
+from bgd.scenarios.tasks.normalise import UNIT, Normalisation, Normalise, resolve_normalisation
+from bgd.scenarios.tasks.transforms import Permute, Rotate, Transform
 from bgd.scenarios.tasks.types import Samples, Task, TaskSet
-
-Normalisation = Normalise | Literal["own"]
 
 
 def split(
@@ -32,11 +30,11 @@ def split(
 ) -> TaskSet:
     """Tasks of different classes, such as (0, 1), (2, 3), ... of Split MNIST.
 
-    With a shared head a class is labelled by its place in its group; with separate heads each class of each group
+    With a shared head a class is labelled by its index in its group; with separate heads each class of each group
     has an output of its own, so that no class may be in two groups.
 
     Args:
-        data: the classes come from here.
+        data: whose classes are split.
         groups: the classes of each task; or a number of tasks of equal size, in order.
         shared_head: C outputs for all tasks, or one for each class of each group.
         normalise: how pixels become numbers; ``"own"`` for the training images' mean and std.
@@ -49,22 +47,22 @@ def split(
     >>> [task.train.labels.tolist() for task in split(data, [(3, 1), (0, 2)], shared_head=True)]
     [[1, 0], [0, 1]]
     """
-    groups = _equal_groups(data, groups) if isinstance(groups, int) else [tuple(g) for g in groups]
+    groups = _make_equal_groups(data, groups) if isinstance(groups, int) else [tuple(g) for g in groups]
     if not groups:
-        raise ScenarioError("split: no groups at all: give the classes of at least one task")
-    places = [label_map(data, group) for group in groups]
+        raise ScenarioError("split: no groups: give the classes of at least one task")
+    new_labels = [number_classes(data, group) for group in groups]
     if shared_head:
         heads = shared_heads(len(groups), max(map(len, groups)))
     else:
-        _no_shared_classes(groups)
+        _check_classes_are_disjoint(groups)
         heads = separate_heads([len(group) for group in groups])
-    normalise = resolve(normalise, data.train)
+    normalise = resolve_normalisation(normalise, data.train)
 
     def samples(part: Part, which: str, t: int) -> Samples:
-        place = places[t][part.labels]
-        rows = (place >= 0).nonzero().flatten()
-        need_samples(data, which, place[rows], groups[t])
-        return Samples(part.images, place[rows] + heads.tasks[t][0], rows.numpy(), None, normalise)
+        labels = new_labels[t][part.labels]
+        indices = (labels >= 0).nonzero().flatten()
+        check_every_class_has_samples(data, which, labels[indices], groups[t])
+        return Samples(part.images, labels[indices] + heads.tasks[t][0], indices.numpy(), None, normalise)
 
     tasks = [
         Task(
@@ -87,8 +85,8 @@ def permute(
 ) -> TaskSet:
     """The same data with its pixels in another order for each task; task 0 stays as it is, and alone is the data set.
 
-    Pixels move among all channels and places, padding included. The order of task t depends on ``seed`` and t alone,
-    so that a run with more tasks begins with the same ones.
+    Pixels move among all channels and positions, padding included. The order of task t depends on ``seed`` and t
+    alone, so that a run with more tasks begins with the same ones.
 
     >>> import torch
     >>> part = Part(torch.arange(8, dtype=torch.uint8).view(2, 1, 2, 2), torch.arange(2))
@@ -96,12 +94,12 @@ def permute(
     >>> tasks[2].train.images is tasks[0].train.images, tasks.heads.outputs
     (True, 2)
     """
-    _at_least_one("permute", tasks)
+    _check_task_count("permute", tasks)
     pixels = math.prod(data.train.images.shape[1:])
-    changes: list[Change | None] = [None]
-    changes += [Permute(permutation(seed, Purpose.PIXELS, (t, 0), pixels)) for t in range(1, tasks)]
+    transforms: list[Transform | None] = [None]
+    transforms += [Permute(permutation(seed, Purpose.PIXELS, (t, 0), pixels)) for t in range(1, tasks)]
     names = ["unpermuted" if tasks > 1 else data.name, *(f"permutation {t}" for t in range(1, tasks))]
-    return _changed(data, changes, names, shared_head, normalise)
+    return _transform_data(data, transforms, names, shared_head, normalise)
 
 
 def rotate(
@@ -111,20 +109,20 @@ def rotate(
     shared_head: bool,
     normalise: Normalisation = UNIT,
 ) -> TaskSet:
-    """The same data turned counter-clockwise by another angle for each task.
+    """The same data rotated counter-clockwise by another angle for each task.
 
     >>> import torch
     >>> part = Part(torch.zeros(2, 1, 2, 2, dtype=torch.uint8), torch.arange(2))
     >>> rotate(DataSet("two", part, part, ("a", "b")), [0, 30], shared_head=False).names
     ('0 degrees', '30 degrees')
     """
-    _at_least_one("rotate", len(degrees))
+    _check_task_count("rotate", len(degrees))
     for angle in degrees:
         if not math.isfinite(angle):
             raise ScenarioError(f"rotate: an angle of {angle} degrees: give finite angles")
     c, h, w = data.train.images.shape[1:]
-    changes: list[Change | None] = [Rotate(angle, (c, h, w)) if angle % 360 else None for angle in degrees]
-    return _changed(data, changes, [f"{angle:g} degrees" for angle in degrees], shared_head, normalise)
+    transforms: list[Transform | None] = [Rotate(angle, (c, h, w)) if angle % 360 else None for angle in degrees]
+    return _transform_data(data, transforms, [f"{angle:g} degrees" for angle in degrees], shared_head, normalise)
 
 
 def mix(
@@ -149,7 +147,7 @@ def mix(
     >>> mixed.shape, mixed.heads.outputs
     ((3, 3, 3), 4)
     """
-    _at_least_one("mix", len(data))
+    _check_task_count("mix", len(data))
     if shape is None:
         c, h, w = (max(sizes) for sizes in zip(*(d.train.images.shape[1:] for d in data), strict=True))
         shape = (c, h, w)
@@ -157,63 +155,52 @@ def mix(
     classes = [len(d.classes) for d in data]
     heads = shared_heads(len(data), max(classes)) if shared_head else separate_heads(classes)
     return TaskSet(
-        tuple(whole(d, d.name, None, heads.tasks[t][0], resolve(normalise, d.train)) for t, d in enumerate(data)),
-        heads,
-    )
-
-
-def _changed(
-    data: DataSet,
-    changes: Sequence[Change | None],
-    names: Sequence[str],
-    shared_head: bool,
-    normalise: Normalisation,
-) -> TaskSet:
-    """One task for each change of the same data."""
-    tasks, classes = len(changes), len(data.classes)
-    heads: Heads = shared_heads(tasks, classes) if shared_head else separate_heads([classes] * tasks)
-    normalise = resolve(normalise, data.train)
-    return TaskSet(
         tuple(
-            whole(data, name, change, heads.tasks[t][0], normalise)
-            for t, (name, change) in enumerate(zip(names, changes, strict=True))
+            make_whole_task(d, d.name, None, heads.tasks[t][0], resolve_normalisation(normalise, d.train))
+            for t, d in enumerate(data)
         ),
         heads,
     )
 
 
-def whole(data: DataSet, name: str, change: Change | None, first: int, normalise: Normalise) -> Task:
+def _transform_data(
+    data: DataSet,
+    transforms: Sequence[Transform | None],
+    names: Sequence[str],
+    shared_head: bool,
+    normalise: Normalisation,
+) -> TaskSet:
+    """One task for each transform of the same data."""
+    tasks, classes = len(transforms), len(data.classes)
+    heads: Heads = shared_heads(tasks, classes) if shared_head else separate_heads([classes] * tasks)
+    normalise = resolve_normalisation(normalise, data.train)
+    return TaskSet(
+        tuple(
+            make_whole_task(data, name, transform, heads.tasks[t][0], normalise)
+            for t, (name, transform) in enumerate(zip(names, transforms, strict=True))
+        ),
+        heads,
+    )
+
+
+def make_whole_task(data: DataSet, name: str, transform: Transform | None, first: int, normalise: Normalise) -> Task:
     """A task of all the data, whose classes are the outputs from ``first`` on.
 
     >>> import torch
     >>> part = Part(torch.zeros(2, 1, 2, 2, dtype=torch.uint8), torch.arange(2))
-    >>> whole(DataSet("two", part, part, ("a", "b")), "second", None, 2, UNIT).train.labels.tolist()
+    >>> make_whole_task(DataSet("two", part, part, ("a", "b")), "second", None, 2, UNIT).train.labels.tolist()
     [2, 3]
     """
-    every = range(len(data.classes))
+    classes = range(len(data.classes))
     for which, part in (("train", data.train), ("test", data.test)):
-        need_samples(data, which, part.labels, every)
+        check_every_class_has_samples(data, which, part.labels, classes)
     train, test = (
-        Samples(part.images, part.labels + first, None, change, normalise) for part in (data.train, data.test)
+        Samples(part.images, part.labels + first, None, transform, normalise) for part in (data.train, data.test)
     )
     return Task(name, train, test)
 
 
-def resolve(normalise: Normalisation, train: Part) -> Normalise:
-    """The normalisation that is meant: itself, or the training part's own.
-
-    >>> import torch
-    >>> resolve(UNIT, Part(torch.zeros(1, 1, 2, 2), torch.tensor([0]))) is UNIT
-    True
-    """
-    if isinstance(normalise, Normalise):
-        return normalise
-    if normalise != "own":
-        raise ScenarioError(f"normalise={normalise!r} is not known: give a Normalise, or 'own'")
-    return own_statistics(train)
-
-
-def _equal_groups(data: DataSet, count: int) -> list[tuple[int, ...]]:
+def _make_equal_groups(data: DataSet, count: int) -> list[tuple[int, ...]]:
     classes = len(data.classes)
     if count < 1 or classes % count:
         raise ScenarioError(
@@ -222,7 +209,7 @@ def _equal_groups(data: DataSet, count: int) -> list[tuple[int, ...]]:
     return [tuple(group) for group in np.arange(classes).reshape(count, -1).tolist()]
 
 
-def _no_shared_classes(groups: Sequence[Sequence[int]]) -> None:
+def _check_classes_are_disjoint(groups: Sequence[Sequence[int]]) -> None:
     owner: dict[int, int] = {}
     for t, group in enumerate(groups):
         for c in group:
@@ -233,6 +220,6 @@ def _no_shared_classes(groups: Sequence[Sequence[int]]) -> None:
                 )
 
 
-def _at_least_one(what: str, tasks: int) -> None:
+def _check_task_count(what: str, tasks: int) -> None:
     if tasks < 1:
         raise ScenarioError(f"{what}: {tasks} tasks: give at least one")

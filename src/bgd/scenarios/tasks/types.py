@@ -1,4 +1,4 @@
-"""Tasks: which images, changed how, with which outputs as labels. Nothing is copied until a batch is made."""
+"""Tasks: which images, under which transform, with which labels. Nothing is copied until a batch is made."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from torch import Tensor
 
 from bgd.scenarios.errors import ScenarioError
 from bgd.scenarios.heads import Heads
-from bgd.scenarios.tasks.pixels import UNIT, Change, Normalise, Pixels, Rows
+from bgd.scenarios.tasks.normalise import UNIT, Normalise
+from bgd.scenarios.tasks.transforms import Indices, Pixels, Transform
 from bgd.scenarios.types import Batch
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """One part of a task: a view of a data set's images, shared by all tasks cut from it.
+    """One part of a task: a view of a data set's images, shared by all tasks built from it.
 
     Args:
         images: of the data set, (N, C, H, W), uint8 or float32; never copied.
         labels: (n,) outputs of the network, one for each sample of the task.
-        rows: (n,) which images are the task's; None for all, in order.
-        change: what makes them this task's images, such as a permutation.
+        rows: (n,) indices of the task's images; None for all, in order.
+        transform: what makes them this task's images, such as a permutation; None for nothing.
         normalise: the last step of every batch.
 
     >>> images = torch.tensor([[[[0]]], [[[255]]]], dtype=torch.uint8)
@@ -36,8 +37,8 @@ class Samples:
 
     images: Tensor
     labels: Tensor
-    rows: Rows | None = None
-    change: Change | None = None
+    rows: Indices | None = None
+    transform: Transform | None = None
     normalise: Normalise = UNIT
 
     def __len__(self) -> int:
@@ -61,19 +62,19 @@ class Samples:
         view: NDArray[np.int64] = self.labels.numpy()
         return view
 
-    def pixels(self, where: Rows) -> Pixels:
-        """Changed but not yet normalised images (n, D) of the samples ``where``, in new memory."""
-        rows = where if self.rows is None else self.rows.take(where)
+    def pixels(self, indices: Indices) -> Pixels:
+        """Transformed but not yet normalised images (n, D) of some samples, in new memory."""
+        rows = indices if self.rows is None else self.rows.take(indices)
         images = self.flat.take(rows, axis=0)
-        return images if self.change is None else self.change(images, rows)
+        return images if self.transform is None else self.transform(images, rows)
 
     def x(self, pixels: Pixels) -> Tensor:
         """The network's input (n, C, H, W) from such pixels."""
         return self.normalise(pixels, self.shape)
 
-    def y(self, where: Rows) -> Tensor:
-        """The outputs that are right for the samples ``where``, in new memory."""
-        return torch.from_numpy(self.outputs.take(where))
+    def y(self, indices: Indices) -> Tensor:
+        """The labels of some samples, in new memory."""
+        return torch.from_numpy(self.outputs.take(indices))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,22 +107,22 @@ class TaskSet:
             for which, part in (("train", task.train), ("test", task.test)):
                 where = f"task {t} ({task.name})"
                 if not len(part):
-                    raise ScenarioError(f"{where} has no {which} samples: cut it from more data")
+                    raise ScenarioError(f"{where} has no {which} samples: build it from more data")
                 if part.shape != self.shape:
                     raise ScenarioError(
                         f"{where} has images of shape {part.shape}, task 0 {self.shape}: "
-                        "bring them to one shape first, with to_shape"
+                        "convert them to one shape first, with bgd.data.to_shape"
                     )
                 if part.images.dtype != self.tasks[0].train.images.dtype:
                     raise ScenarioError(
                         f"{where} has {part.images.dtype} images, task 0 {self.tasks[0].train.images.dtype}: "
-                        "bring them to one type first"
+                        "convert them to one type first"
                     )
                 own = torch.tensor(self.heads.tasks[t])
-                strange = part.labels[~torch.isin(part.labels, own)]
-                if len(strange):
+                foreign = part.labels[~torch.isin(part.labels, own)]
+                if len(foreign):
                     raise ScenarioError(
-                        f"{where}: {which} label {int(strange[0])} is not among its outputs {self.heads.tasks[t]}"
+                        f"{where}: {which} label {int(foreign[0])} is not among its outputs {self.heads.tasks[t]}"
                     )
 
     def __len__(self) -> int:
@@ -147,7 +148,7 @@ class TaskSet:
 def in_batches(samples: Samples, size: int, task: int | None = None) -> Iterator[Batch]:
     """All samples once, in order; for evaluation in large batches.
 
-    A plain function of one part: an iterator that is handed on holds no stream and no other task.
+    A plain function of one part: its iterator, which a learner gets, refers to no stream and no other task.
 
     >>> samples = Samples(torch.zeros(5, 1, 2, 2, dtype=torch.uint8), torch.arange(5))
     >>> [len(batch.y) for batch in in_batches(samples, size=2)]
@@ -156,5 +157,5 @@ def in_batches(samples: Samples, size: int, task: int | None = None) -> Iterator
     if size < 1:
         raise ScenarioError(f"batch size {size} is out of range: give 1 or more")
     for start in range(0, len(samples), size):
-        where = np.arange(start, min(start + size, len(samples)))
-        yield Batch(samples.x(samples.pixels(where)), samples.y(where), task)
+        indices = np.arange(start, min(start + size, len(samples)))
+        yield Batch(samples.x(samples.pixels(indices)), samples.y(indices), task)

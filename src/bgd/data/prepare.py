@@ -1,4 +1,4 @@
-"""From a data set to the data set one wants: padded, cut to some classes or sizes, in another shape."""
+"""From one data set to another: padded, in another shape, with some classes only, or smaller."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad as pad_tensor
 
-from bgd.data.types import DataSet, Part
-from bgd.scenarios.errors import ScenarioError
+from bgd.data.types import DataError, DataSet, Part
 
 
 def pad(data: DataSet, pixels: int = 2) -> DataSet:
@@ -21,7 +20,7 @@ def pad(data: DataSet, pixels: int = 2) -> DataSet:
     torch.Size([1, 1, 32, 32])
     """
     if pixels < 0:
-        raise ScenarioError(f"pad: pixels={pixels} is negative: give 0 or more zeros on each side")
+        raise DataError(f"pad: pixels={pixels} is negative: give 0 or more zeros on each side")
     return _map_images(data, lambda images: pad_tensor(images, [pixels] * 4)) if pixels else data
 
 
@@ -35,7 +34,7 @@ def to_shape(data: DataSet, shape: tuple[int, int, int]) -> DataSet:
     c, h, w = data.train.images.shape[1:]
     channels, height, width = shape
     if h > height or w > width or c not in (1, channels):
-        raise ScenarioError(
+        raise DataError(
             f"{data.name} has images of shape {(c, h, w)}, which do not fit into {shape}: "
             "choose a shape at least as large, with as many channels (or start from one)"
         )
@@ -53,24 +52,24 @@ def subset(data: DataSet, classes: Sequence[int]) -> DataSet:
     >>> subset(DataSet("three", part, part, ("a", "b", "c")), [2, 0]).train.labels.tolist()
     [1, 0]
     """
-    new_label = label_map(data, classes)
+    new_labels = number_classes(data, classes)
 
-    def cut(part: Part, which: str) -> Part:
-        keep = (new_label[part.labels] >= 0).nonzero().flatten()
-        labels = new_label[part.labels[keep]]
-        need_samples(data, which, labels, classes)
+    def select(part: Part, which: str) -> Part:
+        keep = (new_labels[part.labels] >= 0).nonzero().flatten()
+        labels = new_labels[part.labels[keep]]
+        check_every_class_has_samples(data, which, labels, classes)
         return Part(part.images[keep], labels)
 
     return replace(
         data,
-        train=cut(data.train, "train"),
-        test=cut(data.test, "test"),
+        train=select(data.train, "train"),
+        test=select(data.test, "test"),
         classes=tuple(data.classes[c] for c in classes),
     )
 
 
 def limit(data: DataSet, train: int | None = None, test: int | None = None) -> DataSet:
-    """At most the first ``train`` and ``test`` images of each part: for a quick look.
+    """At most the first ``train`` and ``test`` images of each part: for a quick trial.
 
     >>> part = Part(torch.zeros(3, 1, 2, 2), torch.tensor([0, 1, 0]))
     >>> len(limit(DataSet("three", part, part, ("a", "b")), train=2).train)
@@ -78,7 +77,7 @@ def limit(data: DataSet, train: int | None = None, test: int | None = None) -> D
     """
     for name, count in (("train", train), ("test", test)):
         if count is not None and count < 1:
-            raise ScenarioError(f"limit: {name}={count} leaves no image: give 1 or more, or None for all")
+            raise DataError(f"limit: {name}={count} leaves no image: give 1 or more, or None for all")
     return replace(
         data,
         train=Part(data.train.images[:train], data.train.labels[:train]),
@@ -86,42 +85,40 @@ def limit(data: DataSet, train: int | None = None, test: int | None = None) -> D
     )
 
 
-def label_map(data: DataSet, classes: Sequence[int]) -> Tensor:
-    """For each class of the data its place in ``classes``, or -1.
+def number_classes(data: DataSet, classes: Sequence[int]) -> Tensor:
+    """For each class of the data its index in ``classes``, or -1.
 
     >>> part = Part(torch.zeros(3, 1, 2, 2), torch.tensor([0, 1, 2]))
-    >>> label_map(DataSet("three", part, part, ("a", "b", "c")), [2, 0]).tolist()
+    >>> number_classes(DataSet("three", part, part, ("a", "b", "c")), [2, 0]).tolist()
     [1, -1, 0]
     """
     count = len(data.classes)
     if not classes or len(set(classes)) < len(classes) or min(classes) < 0 or max(classes) >= count:
-        raise ScenarioError(
-            f"classes {tuple(classes)} of {data.name}: list at least one, each once, from 0 to {count - 1}"
-        )
-    new_label = torch.full((count,), -1)
-    new_label[list(classes)] = torch.arange(len(classes))
-    return new_label
+        raise DataError(f"classes {tuple(classes)} of {data.name}: list at least one, each once, from 0 to {count - 1}")
+    new_labels = torch.full((count,), -1)
+    new_labels[list(classes)] = torch.arange(len(classes))
+    return new_labels
 
 
-def need_samples(data: DataSet, which: str, labels: Tensor, classes: Sequence[int]) -> None:
-    """Refuse a class of which a part holds no sample; ``labels`` are places in ``classes``.
+def check_every_class_has_samples(data: DataSet, which: str, labels: Tensor, classes: Sequence[int]) -> None:
+    """Refuse a class of which a part holds no sample; ``labels`` are indices into ``classes``.
 
     >>> part = Part(torch.zeros(1, 1, 2, 2), torch.tensor([0]))
-    >>> need_samples(DataSet("one", part, part, ("a", "b")), "train", part.labels, [0, 1])
+    >>> check_every_class_has_samples(DataSet("one", part, part, ("a", "b")), "train", part.labels, [0, 1])
     Traceback (most recent call last):
-    bgd.scenarios.errors.ScenarioError: class 1 ('b') of one has no train sample: leave it out, or use more data
+    bgd.data.types.DataError: class 1 ('b') of one has no train sample: leave it out, or use more data
     """
     counts = torch.bincount(labels, minlength=len(classes))
-    for place in (counts == 0).nonzero().flatten().tolist():
-        name = data.classes[classes[place]]
-        raise ScenarioError(
-            f"class {classes[place]} ({name!r}) of {data.name} has no {which} sample: leave it out, or use more data"
+    for index in (counts == 0).nonzero().flatten().tolist():
+        name = data.classes[classes[index]]
+        raise DataError(
+            f"class {classes[index]} ({name!r}) of {data.name} has no {which} sample: leave it out, or use more data"
         )
 
 
-def _map_images(data: DataSet, change: Callable[[Tensor], Tensor]) -> DataSet:
+def _map_images(data: DataSet, function: Callable[[Tensor], Tensor]) -> DataSet:
     return replace(
         data,
-        train=Part(change(data.train.images), data.train.labels),
-        test=Part(change(data.test.images), data.test.labels),
+        train=Part(function(data.train.images), data.train.labels),
+        test=Part(function(data.test.images), data.test.labels),
     )
