@@ -190,7 +190,7 @@ def test_sampling_the_posterior_does_not_change_training() -> None:
 def test_a_step_without_a_closure_names_the_estimator_that_needs_none(problem: Problem) -> None:
     optimizer = BGD(problem.model.parameters(), mc_samples=2)
     problem.loss().backward()
-    with pytest.raises(RuntimeError, match='without a closure needs BGD.*estimator="per_example"'):
+    with pytest.raises(RuntimeError, match=r'without a closure needs BGD.*estimator="per_example"'):
         optimizer.step()
 
 

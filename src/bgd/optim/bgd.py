@@ -13,10 +13,9 @@ from typing import Any, Literal, TypedDict, overload
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from bgd.optim.base import Params, PosteriorOptimizer
-from bgd.optim.batchnorm import RunningStatistics, find_models
+from bgd.optim.batchnorm import RunningStatistics
 from bgd.optim.compilation import BatchShapes
 from bgd.optim.diagnostics import REMEDY, CollapseWatch, Health, examine
 from bgd.optim.estimators.base import Alone, Estimator, Expectations, Sharing, Step
@@ -24,10 +23,11 @@ from bgd.optim.estimators.batched import BatchedStep, Objective
 from bgd.optim.estimators.gradient_sums import GradientSumBuffers, GradientSums
 from bgd.optim.estimators.loop import loop
 from bgd.optim.estimators.per_example import PerExample, repeated
+from bgd.optim.modules import averages_gradients, find_models
 from bgd.optim.noise import NoiseKind
 from bgd.optim.posterior import read_means, std_init_of, std_max_of, write_weights
 from bgd.optim.update import Expected, Gaussian, Limits, compiled_update, solve_implicit, update_in_place
-from bgd.optim.validation import StdInit
+from bgd.optim.validation import StdInit, check_batch_size
 from bgd.validation import check_choice, check_whole
 
 _SIGNS = 2  # apart from the noise of training and of samples
@@ -137,6 +137,7 @@ class BGD(PosteriorOptimizer):
         self.nonfinite = nonfinite
         self.skipped_steps = 0
         self.batch_shapes = BatchShapes()
+        self._shared_params: frozenset[int] = frozenset()
         super().__init__(
             params,
             {"lr": lr, "std_init": std_init, "std_min": std_min, "std_max": std_max},
@@ -155,7 +156,9 @@ class BGD(PosteriorOptimizer):
         self._running_statistics: RunningStatistics | None = None
         self._embeddings: set[Tensor] = set()
         self._sum_buffers = GradientSumBuffers()
-        self._passes: PerExample | None = None
+        if (passes := getattr(self, "_passes", None)) is not None:
+            passes.clear()
+        self._passes: PerExample | None = passes
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters, with their own ``lr``, ``std_init``, ``std_min`` or ``std_max`` where given."""
@@ -180,7 +183,7 @@ class BGD(PosteriorOptimizer):
         """
         if self.estimator == "per_example":
             return self._step_per_example(closure, batch_size)
-        self._check_batch_size(batch_size)
+        check_batch_size(self.reduction, batch_size)
         self._check_between_steps("step()")
         if closure is None:
             raise RuntimeError(
@@ -201,15 +204,20 @@ class BGD(PosteriorOptimizer):
     def _attach_passes(self) -> PerExample:
         if self._passes is None:
             models = find_models(self._params())
-            self._passes = PerExample(self._begin_step, lambda number: self._noise_key(_SIGNS, self.steps, number))
+            self._passes = PerExample(
+                self._begin_step,
+                lambda number: self._noise_key(_SIGNS, self.steps, number),
+                lambda: not self._inside_sampled,
+            )
+            self._passes.shared = self._shared_params
             self._passes.attach(models)
         return self._passes
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients, and with them what backward passes have added to E[g eps] since the last step."""
         super().zero_grad(set_to_none)
-        if self._passes is not None:
-            self._passes.clear()
+        if self.estimator == "per_example":
+            self._attach_passes().clear()
 
     @torch.optim.Optimizer.profile_hook_step
     def step_with(self, estimator: Estimator, *, batch_size: int | None = None) -> Tensor | None:
@@ -223,7 +231,7 @@ class BGD(PosteriorOptimizer):
         >>> round(p.item(), 6)
         -0.01
         """
-        self._check_batch_size(batch_size)
+        check_batch_size(self.reduction, batch_size)
         self._check_between_steps("step_with()")
         return self._take_step(estimator, batch_size)
 
@@ -413,41 +421,26 @@ class BGD(PosteriorOptimizer):
     # --- state and checks
 
     def _own_state(self) -> dict[str, Any]:
-        own = {"batch_shapes": self.batch_shapes.state_dict(), "collapse_watch": self._watch.state_dict()}
-        return {**super()._own_state(), **own}
+        shared = self._passes.shared if self._passes is not None else self._shared_params
+        return {
+            **super()._own_state(),
+            "batch_shapes": self.batch_shapes.state_dict(),
+            "collapse_watch": self._watch.state_dict(),
+            "shared_params": sorted(shared),
+        }
 
     def _load_own_state(self, state: dict[str, Any]) -> None:
         super()._load_own_state(state)
         self.batch_shapes.load_state_dict(state["batch_shapes"])
         self._watch.load_state_dict(state["collapse_watch"])
+        self._shared_params = frozenset(state["shared_params"])
+        if self._passes is not None:
+            self._passes.shared = self._shared_params
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "batch_shapes": self.batch_shapes}
-
-    def _check_batch_size(self, batch_size: int | None) -> None:
-        if batch_size is not None and batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-        if batch_size is not None and self.reduction == "sum":
-            raise ValueError(
-                'batch_size goes with BGD(..., reduction="mean"): a loss that is summed over the batch needs none'
-            )
-        if self.reduction == "mean" and batch_size is None:
-            raise ValueError(
-                'reduction="mean" needs step(..., batch_size=len(x)): the update is defined for the summed loss'
-            )
+        shared = frozenset(self._own_state()["shared_params"])
+        return {**super().__getstate__(), "batch_shapes": self.batch_shapes, "_shared_params": shared}
 
 
 class _SkipStep(Exception):
     """A step without a finite gradient, to be skipped."""
-
-
-def averages_gradients(models: Iterable[nn.Module], params: Iterable[Tensor]) -> bool:
-    """Whether a DistributedDataParallel wrapper of several processes averages the gradients of a parameter.
-
-    >>> averages_gradients([nn.Linear(1, 1)], [])
-    False
-    """
-    ours = set(params)
-    wrappers = (m for model in models for m in model.modules() if isinstance(m, DistributedDataParallel))
-    sharing = (m for m in wrappers if torch.distributed.get_world_size(m.process_group) > 1)
-    return any(p in ours for m in sharing for p in m.parameters())

@@ -96,3 +96,22 @@ def check_group(group: dict[str, Any]) -> None:
         raise ValueError(f"std_min must be None or a positive number, got {low!r}")
     if high not in (None, "init") and not (isinstance(high, int | float) and 0 < high < float("inf")):
         raise ValueError(f'std_max must be None, "init" or a positive number, got {high!r}')
+
+
+def check_batch_size(reduction: str, batch_size: int | None) -> None:
+    """Refuse a batch size that does not go with the reduction of the loss.
+
+    >>> check_batch_size("mean", None)
+    Traceback (most recent call last):
+    ValueError: reduction="mean" needs step(..., batch_size=len(x)): the update is defined for the summed loss
+    """
+    if batch_size is not None and batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    if batch_size is not None and reduction == "sum":
+        raise ValueError(
+            'batch_size goes with BGD(..., reduction="mean"): a loss that is summed over the batch needs none'
+        )
+    if reduction == "mean" and batch_size is None:
+        raise ValueError(
+            'reduction="mean" needs step(..., batch_size=len(x)): the update is defined for the summed loss'
+        )

@@ -9,8 +9,9 @@ import torch.distributed as dist
 from torch import nn
 
 from bgd.optim.base import Params
-from bgd.optim.bgd import BGD, averages_gradients
+from bgd.optim.bgd import BGD
 from bgd.optim.estimators.gradient_sums import GradientSums
+from bgd.optim.modules import averages_gradients
 from bgd.optim.validation import StdInit
 from bgd.validation import check_choice
 

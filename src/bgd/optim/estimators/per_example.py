@@ -25,15 +25,17 @@ class PerExample:
     Args:
         begin_step: starts a step of the optimizer.
         noise_key: from the number of a pass to the key of its signs.
+        enabled: whether passes are to be perturbed at all.
     """
 
-    def __init__(self, begin_step: Callable[[], Step], noise_key: Callable[[int], int]) -> None:
-        self._begin_step, self._noise_key = begin_step, noise_key
+    def __init__(
+        self, begin_step: Callable[[], Step], noise_key: Callable[[int], int], enabled: Callable[[], bool]
+    ) -> None:
+        self._begin_step, self._noise_key, self._enabled = begin_step, noise_key, enabled
         self._hooks: list[Any] = []
-        self.enabled = True
         self.held = False
         self.shared: frozenset[int] = frozenset()
-        """Numbers of parameters that are used in several ways, and so get one draw for the whole batch."""
+        """Numbers of parameters that are used in several ways, and so get one sample for the whole batch."""
         self.clear()
 
     def clear(self) -> None:
@@ -75,7 +77,7 @@ class PerExample:
 
     def enter(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """A module begins to run."""
-        if self._depth or (self.enabled and module.training and torch.is_grad_enabled()):
+        if self._depth or (self._enabled() and module.training and torch.is_grad_enabled()):
             self._depth += 1
             if self._depth == 1:
                 self._begin_pass(batch_size_of(args, kwargs))
@@ -86,7 +88,7 @@ class PerExample:
             self._depth -= 1
             if not self._depth and self._mode is not None:
                 self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-                if self._mode.conflicts - self.shared:  # from the next pass on: one draw for the whole batch
+                if self._mode.conflicts - self.shared:  # from the next pass on: one sample for the whole batch
                     self.shared |= self._mode.conflicts
 
     def _begin_pass(self, batch: int) -> None:
@@ -167,6 +169,7 @@ class _Hook:
         self._passes = weakref.ref(passes) if passes is not None else None
         self._name = name
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any = None) -> None:
         del output
         if self._passes is not None and (passes := self._passes()) is not None:
