@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from bgd import BGD
-from bgd.optim.batchnorm import find_models
+from bgd.optim.modules import find_models
 
 
 def make(momentum: float | None = 0.1) -> tuple[nn.Sequential, torch.Tensor]:
