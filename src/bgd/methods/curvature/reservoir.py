@@ -1,4 +1,4 @@
-"""A few samples of a task, kept for later."""
+"""A fixed number of samples of a task, stored for later."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from bgd.methods.curvature.task_curvature import Samples
 
 
 class Reservoir:
-    """A uniform sample of fixed size from batches that come one at a time, each seen once.
+    """A uniform sample of fixed size from a stream of batches (reservoir sampling).
 
     Args:
         size: how many samples to keep; None for all.
-        generator: of the draw.
+        generator: of the choice.
 
     >>> kept = Reservoir(2, torch.Generator().manual_seed(0))
     >>> for i in range(4): kept.add(Samples(torch.full((3, 1), i), torch.zeros(3), None))
@@ -27,25 +27,25 @@ class Reservoir:
 
     @property
     def samples(self) -> Samples:
-        """What is kept, with one row of the mask for each sample."""
+        """The stored samples, with one row of the mask for each."""
         assert self._kept is not None, "nothing was added"
         return self._kept[1]
 
     def add(self, samples: Samples) -> None:
-        """Draw a number for each sample; those with the largest numbers stay."""
-        ticket = torch.rand(len(samples.x), generator=self.generator, device=self.generator.device)
-        # a copy: the mask of labels that were met is one that goes on changing
-        mask = None if samples.mask is None else samples.mask.expand(len(ticket), -1).clone()
+        """Give each sample a random priority; those with the highest are stored."""
+        priority = torch.rand(len(samples.x), generator=self.generator, device=self.generator.device)
+        # a copy, since the mask of the labels seen changes in place
+        mask = None if samples.mask is None else samples.mask.expand(len(priority), -1).clone()
         samples = Samples(samples.x, samples.y, mask)
         if self._kept is not None:
-            ticket, samples = torch.cat([self._kept[0], ticket]), _joined(self._kept[1], samples)
-        if self.size is not None and len(ticket) > self.size:
-            ticket, chosen = ticket.topk(self.size)
+            priority, samples = torch.cat([self._kept[0], priority]), _concatenate(self._kept[1], samples)
+        if self.size is not None and len(priority) > self.size:
+            priority, chosen = priority.topk(self.size)
             mask = None if samples.mask is None else samples.mask[chosen]
             samples = Samples(samples.x[chosen], samples.y[chosen], mask)
-        self._kept = ticket, samples
+        self._kept = priority, samples
 
 
-def _joined(a: Samples, b: Samples) -> Samples:
+def _concatenate(a: Samples, b: Samples) -> Samples:
     mask = None if a.mask is None or b.mask is None else torch.cat([a.mask, b.mask])
     return Samples(torch.cat([a.x, b.x]), torch.cat([a.y, b.y]), mask)
