@@ -1,6 +1,6 @@
 """What a step of each method costs, in SGD steps; and what it costs to consolidate a task.
 
-MLP 1024-400-400-10, batch 128. Medians of alternating runs in one process, so that a busy machine slows all of them equally.
+MLP 1024-400-400-10, batch 128. Medians of alternating runs in one process, so that a busy machine slows all equally.
 
     python benchmarks/methods.py [--threads 2] [--rounds 15]
 """

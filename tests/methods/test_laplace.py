@@ -246,7 +246,7 @@ def test_with_coefficient_0_the_trajectory_is_sgds_bit_for_bit(kind, shape):
 
 
 def contrary(task: int) -> list[Batch]:
-    """The label of the first task is x0 + x1 + x2 > 0; in the second they have the opposite sign of x3 + x4 + x5, its label.
+    """The first label is x0 + x1 + x2 > 0; in the second task they have the opposite sign of x3 + x4 + x5, its label.
 
     Descent learns negative weights for the first half. A network for both tasks exists: larger weights for the second.
     """

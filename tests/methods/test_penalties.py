@@ -40,9 +40,7 @@ def test_with_coefficient_0_the_trajectory_is_adams_bit_for_bit(
 
 @pytest.mark.parametrize("settings", [{"consolidate_every": 1}, {"consolidate_every": 3, "proximal": False}])
 @pytest.mark.parametrize("name", ["online-ewc", "mas"])
-def test_with_coefficient_0_it_is_adams_without_boundaries_too(
-    name, settings, scenarios, heads_of, make_net, make_batches
-):
+def test_with_coefficient_0_it_is_adam_without_boundaries(name, settings, scenarios, heads_of, make_net, make_batches):
     scenario = scenarios["continuous"]
     heads = heads_of(scenario)
     with_penalty = create(name, make_net(2), heads, scenario, coefficient=0.0, **settings)
@@ -135,14 +133,14 @@ def test_many_anchors_stored_as_one_quadratic_equal_their_sum():
 def test_on_a_linear_gaussian_model_it_is_the_exact_posterior(name, tasks):
     """Orthogonal designs make the Hessian diagonal, so the diagonal Fisher is the whole of it.
 
-    Online EWC stays exact for any number of tasks. EWC does so for two: its second anchor already depends on the first task.
+    Online EWC stays exact for any number of tasks. EWC for two: its second anchor depends on the first task.
     """
     g, n = torch.Generator().manual_seed(0), 40
     scale = torch.tensor([3.0, 4.0, 6.0], dtype=torch.float64)
     x = [torch.linalg.qr(torch.randn(n, 3, generator=g, dtype=torch.float64))[0] * scale for _ in range(tasks)]
     y = [torch.randn(n, 1, generator=g, dtype=torch.float64) for _ in range(tasks)]
     net = nn.Linear(3, 1, bias=False).double()
-    # The log posterior weights old and new samples equally: coefficient = N_old / (2 N_new) = 1/2 for tasks of equal size
+    # The log posterior weights all samples equally: coefficient = N_old / (2 N_new) = 1/2 for tasks of equal size
     learner = create(
         name,
         net,

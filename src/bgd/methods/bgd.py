@@ -38,6 +38,7 @@ class BGDLearner(PosteriorLearner):
         test_samples: networks whose probabilities ``predict`` averages; 0 for the mean network (MAP).
         seed: of the noise.
 
+    >>> import torch
     >>> from bgd.scenarios.heads import Heads
     >>> learner = BGDLearner(nn.Linear(4, 2), Outputs(Heads(2, ((0, 1),))), std_init=0.05)
     >>> learner.observe(torch.zeros(8, 4), torch.ones(8, dtype=torch.int64)) > 0

@@ -70,8 +70,7 @@ def find_method(name: str | type[Learner]) -> type[Learner]:
     bgd.plugins.PluginError: no method 'online-ecw': did you mean 'online-ewc'?
     >>> find_method("collections:Counter")
     Traceback (most recent call last):
-    bgd.methods.common.types.MethodError: method 'collections:Counter' is no learner (no 'end_task', ...): \
-derive the class from bgd.methods.Base
+    bgd.methods.common.types.MethodError: method 'collections:Counter' is no learner (no 'observe', ...): derive ...
     """
     found = find(name, METHODS, "method", GROUP) if isinstance(name, str) else name
     title = repr(name if isinstance(name, str) else getattr(name, "__name__", name))
