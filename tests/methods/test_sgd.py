@@ -55,13 +55,13 @@ def test_constant_unless_asked():
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"decay_every": 0}, "decay_every=0"),
         ({"decay_every": 0.5}, "decay_every=0.5"),
         ({"decay_by": 0}, "decay_by=0"),
     ],
 )
-def test_what_cannot_be_is_said(settings, said):
-    with pytest.raises(SettingError, match=said):
+def test_invalid_settings_are_rejected(settings, message):
+    with pytest.raises(SettingError, match=message):
         learner(**settings)

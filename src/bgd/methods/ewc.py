@@ -16,7 +16,7 @@ from bgd.scenarios.types import Batch
 class EWC(FisherPenalised):
     """Loss + coefficient x sum_ti F_ti (theta_i - theta*_ti)^2: each old task t has its Fisher and its anchor.
 
-    F_t is the mean over the task's samples, so the log posterior of a linear-Gaussian model is met exactly by
+    F_t is the mean over the task's samples, so the log posterior of a linear-Gaussian model is matched exactly by
     coefficient = N_old / (2 N_new). The sum over tasks is stored as one quadratic (see
     ``QuadraticPenalty.add_task``).
 

@@ -55,7 +55,7 @@ class OnlineEWC(FisherPenalised):
         timing = {"consolidate_every": consolidate_every, "proximal": proximal}
         super().__init__(net, outputs, fisher, lr=lr, coefficient=coefficient, optimizer=optimizer, **timing)
         if not 0 <= decay <= 1:
-            raise MethodError(f"decay={decay}: the part of the old Fisher that is kept, from 0 to 1")
+            raise MethodError(f"decay={decay}: must lie in [0, 1], the share of the old Fisher that is kept")
         self.decay = decay
 
     def consolidate(self, batches: Iterable[Batch]) -> None:

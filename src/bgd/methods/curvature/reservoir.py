@@ -15,9 +15,9 @@ class Reservoir:
         size: how many samples to keep; None for all.
         generator: of the choice.
 
-    >>> kept = Reservoir(2, torch.Generator().manual_seed(0))
-    >>> for i in range(4): kept.add(Samples(torch.full((3, 1), i), torch.zeros(3), None))
-    >>> kept.samples.x.shape
+    >>> reservoir = Reservoir(2, torch.Generator().manual_seed(0))
+    >>> for i in range(4): reservoir.add(Samples(torch.full((3, 1), i), torch.zeros(3), None))
+    >>> reservoir.samples.x.shape
     torch.Size([2, 1])
     """
 
