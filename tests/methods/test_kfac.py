@@ -71,7 +71,7 @@ def test_its_step_on_a_softmax_layer_is_the_natural_gradient_where_the_fisher_fa
     assert torch.allclose(step_of(learner, net, x, y).flatten(), dense, rtol=0, atol=1e-6 * float(dense.abs().max()))
 
 
-def test_damping_weight_decay_and_labels_enter_as_stated():
+def test_damping_weight_decay_and_labels_enter_as_documented():
     """A deep layer, against the dense damped matrix (A + pi sqrt(gamma)) x (G + sqrt(gamma) / pi)."""
     x, y = normal(20, 3), torch.randint(2, (20,), generator=torch.Generator().manual_seed(1))
     net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).double()

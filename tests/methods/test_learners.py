@@ -165,7 +165,7 @@ def test_predicting_changes_nothing(name, settings, scenarios, heads_of, make_ne
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_layer_in_evaluation_mode_stays_there(name, scenarios, heads_of, make_net, make_batches):
+def test_a_layer_in_evaluation_mode_stays_in_it(name, scenarios, heads_of, make_net, make_batches):
     """Frozen statistics, or a dropout that is off: neither predicting nor the end of a task turns it on again."""
     scenario = scenarios["domain"]
     batches = make_batches(0, scenario)

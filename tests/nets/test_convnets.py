@@ -145,7 +145,7 @@ def test_dropout_is_in_training_only(name):
     assert torch.equal(net(x), net(x))
 
 
-def test_zenke_drops_the_stated_shares():
+def test_zenke_has_the_documented_dropout():
     net, x = ZenkeNet(), torch.ones(64, 3, 32, 32)
     dropped = [(n, m.p) for n, m in net.named_modules() if isinstance(m, nn.Dropout)]
     assert dropped == [("features.5", 0.25), ("features.11", 0.25), ("hidden.2", 0.5)]
