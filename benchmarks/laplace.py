@@ -1,8 +1,8 @@
 """What the Laplace approximations cost, in units of SGD on the vision mix's LeNet with batches of 64.
 
-Two prices: the look back at the end of a task (its curvature over the task's batches, in SGD epochs over the same
+Two costs: the consolidation at the end of a task (its curvature over the task's batches, in SGD epochs over the same
 batches), and the penalty in every step once some tasks have ended (a whole step, in SGD steps). All are timed
-alternately with an SGD step in one process; medians. Random images stand in for real ones, in the same shape.
+alternately with an SGD step in one process; medians. Random images replace real ones, in the same shape.
 
     python benchmarks/laplace.py [--repeats 9] [--threads 1]
 """
@@ -22,7 +22,7 @@ from rich.table import Table
 
 from bgd.methods import create
 from bgd.methods.common.likelihoods import Label
-from bgd.methods.curvature.task_curvature import Samples, Shape, curvature_of
+from bgd.methods.curvature.task_curvature import Samples, Shape, measure_curvature
 from bgd.nets import LeNet
 from bgd.scenarios.heads import separate_heads
 from bgd.scenarios.types import Batch, Knowledge, Scenario
@@ -53,10 +53,10 @@ def learner(name: str, tasks: int = 0, **settings: object):
     return made
 
 
-def look_back(given: Batch, shape: Shape, label: Label) -> Callable[[], object]:
+def consolidation(given: Batch, shape: Shape, label: Label) -> Callable[[], object]:
     net, outputs, generator = LeNet((3, 32, 32), 50), learner("sgd").outputs, torch.Generator().manual_seed(0)
     samples = Samples(given.x, given.y, outputs.consolidation_mask(given.task))
-    return lambda: curvature_of(net, outputs.likelihood, [samples], shape, label, generator)
+    return lambda: measure_curvature(net, outputs.likelihood, [samples], shape, label, generator)
 
 
 def step(given: Batch, shape: Shape, tasks: int) -> Callable[[], object]:
@@ -67,7 +67,7 @@ def step(given: Batch, shape: Shape, tasks: int) -> Callable[[], object]:
 def actions(given: Batch) -> dict[str, Callable[[], object]]:
     found: dict[str, Callable[[], object]] = {}
     for shape, label in itertools.product(get_args(Shape), ("sampled", "exact")):
-        found[f"look back: {shape}, {label} labels"] = look_back(given, shape, label)
+        found[f"consolidation: {shape}, {label} labels"] = consolidation(given, shape, label)
     for shape, tasks in itertools.product(get_args(Shape), (1, 4)):
         found[f"step: {shape}, old tasks: {tasks}"] = step(given, shape, tasks)
     return found

@@ -1,6 +1,6 @@
 """What a step of each method costs, in SGD steps; and what it costs to consolidate a task.
 
-MLP 1024-400-400-10, batch 128. Medians of alternating runs in one process, so that a busy machine slows all alike.
+MLP 1024-400-400-10, batch 128. Medians of alternating runs in one process, so that a busy machine slows all equally.
 
     python benchmarks/methods.py [--threads 2] [--rounds 15]
 """
@@ -15,9 +15,10 @@ from typing import Any
 
 import torch
 
-from bgd.methods import Learner, create
+from bgd.methods import Learner, Penalised, create, find_method
 from bgd.methods.common.outputs import Outputs
-from bgd.methods.curvature.importance import fisher, sensitivity, through_vmap
+from bgd.methods.curvature.gradient_powers import sum_through_vmap
+from bgd.methods.curvature.importance import fisher, sensitivity
 from bgd.nets.mlp import MLP
 from bgd.scenarios.heads import Heads
 from bgd.scenarios.types import Batch, Knowledge, Scenario
@@ -26,7 +27,7 @@ HEADS = Heads(10, (tuple(range(10)),) * 2)
 SCENARIO = Scenario("domain", Knowledge.TASK_ID, task_in_testing=False, shared_head=True)
 SIZE, BATCHES = 128, 94  # 94 x 128 = 12,032 images: a task of Split MNIST
 
-METHODS: list[tuple[str, str, dict[str, Any]]] = [
+ROWS: list[tuple[str, str, dict[str, Any]]] = [
     ("SGD", "sgd", {}),
     ("Adam", "adam", {}),
     ("Adagrad", "adagrad", {}),
@@ -68,8 +69,8 @@ def data() -> list[Batch]:
 
 
 def learner(name: str, settings: dict[str, Any], batches: list[Batch]) -> Learner:
-    """In its second task, so that penalties and teachers are at work. A tiny penalty keeps random labels stable."""
-    if name in ("ewc", "online-ewc", "mas", "si", "l2"):
+    """In its second task, where penalties and teachers are active. A tiny penalty keeps random labels stable."""
+    if issubclass(find_method(name), Penalised):
         settings = {"coefficient": 1e-6, **settings}
     made = create(name, MLP(1024, 10, (400, 400), seed=0), HEADS, SCENARIO, **settings)
     for b in batches[:3]:
@@ -85,7 +86,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def steps(batches: list[Batch], rounds: int) -> None:
-    learners = {title: learner(name, settings, batches) for title, name, settings in METHODS}
+    learners = {title: learner(name, settings, batches) for title, name, settings in ROWS}
     times: dict[str, list[float]] = {title: [] for title in learners}
 
     def run(made: Learner) -> Callable[[], None]:
@@ -110,7 +111,7 @@ def consolidation(batches: list[Batch], rounds: int) -> None:
 
     def general() -> None:
         for b in small:
-            through_vmap(net, b.x, lambda s, y=b.y: gradients(s, y, "predicted"), 2)
+            sum_through_vmap(net, b.x, lambda s, y=b.y: gradients(s, y, "predicted"), 2)
 
     work: dict[str, tuple[Callable[[], object], int]] = {
         "one epoch of SGD": (lambda: [sgd.observe(*b) for b in batches] and None, BATCHES),

@@ -1,4 +1,4 @@
-"""Small worlds for learners: scenarios, heads, nets and batches that train in milliseconds."""
+"""Small problems for learners: scenarios, heads, nets and batches that train in milliseconds."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def make_net() -> Callable[..., nn.Module]:
 
 @pytest.fixture
 def make_batches() -> Callable[..., list[Batch]]:
-    """Batches of one task: two classes, told apart by a direction of the task's own."""
+    """Batches of one task: two classes, separated by a direction of the task's own."""
 
     def make(task: int, scenario: Scenario, n: int = 6, size: int = 16, features: int = 5) -> list[Batch]:
         g = torch.Generator().manual_seed(100 + task)
@@ -67,7 +67,7 @@ def make_batches() -> Callable[..., list[Batch]]:
         y = (x @ direction > 0).long()
         if not scenario.shared_head:
             y = y + 2 * task
-        told = task if scenario.reveals == Knowledge.TASK_ID else None
-        return [Batch(x[i : i + size], y[i : i + size], told) for i in range(0, n * size, size)]
+        revealed = task if scenario.reveals == Knowledge.TASK_ID else None
+        return [Batch(x[i : i + size], y[i : i + size], revealed) for i in range(0, n * size, size)]
 
     return make

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from bgd.methods import KFAC, Gaussian, NoisyKFAC, Outputs
-from bgd.methods.curvature.kronecker import Kronecker, to_matrix
-from bgd.methods.curvature.natural import KLClip
+from bgd.methods.curvature.blocks import Kronecker
+from bgd.methods.curvature.layers import to_matrix
+from bgd.methods.curvature.natural_gradient import KLClip
 from bgd.runs.evaluate import stds
 from bgd.scenarios.heads import Heads
 
@@ -24,7 +25,7 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def moved(learner, layer: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+def step_of(learner, layer: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     before = to_matrix(layer).clone()
     learner.observe(x, y)
     return to_matrix(layer) - before
@@ -47,7 +48,7 @@ def test_its_step_on_a_linear_gaussian_model_is_the_natural_gradient():
     jacobian = torch.func.jacrev(scores)(start)  # (B, outputs, weights)
     fisher = torch.einsum("boi,boj->ij", jacobian, jacobian) / 0.5**2 / len(x)
     gradient = torch.einsum("boi,bo->i", jacobian, scores(start) - y) / 0.5**2 / len(x)
-    step = moved(learner, net, x, y)
+    step = step_of(learner, net, x, y)
     assert torch.allclose(step.flatten(), -torch.linalg.solve(fisher, gradient), rtol=0, atol=1e-10)
     assert torch.allclose(to_matrix(net).T, torch.linalg.lstsq(with_ones(x), y).solution, rtol=0, atol=1e-10)
 
@@ -67,10 +68,10 @@ def test_its_step_on_a_softmax_layer_is_the_natural_gradient_where_the_fisher_fa
     )
     gradient = (p - torch.nn.functional.one_hot(y, 4)).T @ with_ones(x) / len(x)
     dense = -0.1 * torch.linalg.pinv(fisher, hermitian=True, rtol=1e-10) @ gradient.flatten()
-    assert torch.allclose(moved(learner, net, x, y).flatten(), dense, rtol=0, atol=1e-6 * float(dense.abs().max()))
+    assert torch.allclose(step_of(learner, net, x, y).flatten(), dense, rtol=0, atol=1e-6 * float(dense.abs().max()))
 
 
-def test_damping_weight_decay_and_labels_enter_as_stated():
+def test_damping_weight_decay_and_labels_enter_as_documented():
     """A deep layer, against the dense damped matrix (A + pi sqrt(gamma)) x (G + sqrt(gamma) / pi)."""
     x, y = normal(20, 3), torch.randint(2, (20,), generator=torch.Generator().manual_seed(1))
     net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).double()
@@ -87,17 +88,17 @@ def test_damping_weight_decay_and_labels_enter_as_stated():
     eye = torch.eye(4, dtype=torch.float64)
     gradient = g.T @ with_ones(x) / 20 + 0.1 * to_matrix(net[0])
     dense = torch.kron(g_factor + 0.3**0.5 / pi * eye, a_factor + 0.3**0.5 * pi * eye)
-    step = moved(learner, net[0], x, y)
+    step = step_of(learner, net[0], x, y)
     assert torch.allclose(step.flatten(), -torch.linalg.solve(dense, gradient.flatten()), rtol=1e-9, atol=0)
 
 
-def test_a_convolution_of_one_place_steps_as_a_linear_layer():
+def test_a_convolution_with_one_position_steps_as_a_linear_layer():
     x, y = normal(12, 3), torch.randint(2, (12,), generator=torch.Generator().manual_seed(1))
     linear, conv = nn.Linear(3, 2).double(), nn.Conv2d(3, 2, 1).double()
     conv.load_state_dict({"weight": linear.weight.detach()[..., None, None], "bias": linear.bias.detach()})
     nets = [linear, nn.Sequential(conv, nn.Flatten())]
     steps = [
-        moved(KFAC(net, Outputs(heads(2)), **ALWAYS), layer, inputs, y)
+        step_of(KFAC(net, Outputs(heads(2)), **ALWAYS), layer, inputs, y)
         for net, layer, inputs in zip(nets, [linear, conv], [x, x[..., None, None]], strict=True)
     ]
     assert torch.allclose(*steps, rtol=1e-12)
@@ -146,13 +147,13 @@ def test_there_is_no_noise_before_the_first_inversion_and_there_is_after():
     x, _ = images()
     for step in range(3):
         learner.observe(*images(step))
-        assert not learner.drawn
+        assert not learner.current_offset
     assert torch.equal(*learner.predict_samples(x, 2))
     learner.observe(*images(3))
     assert not torch.equal(*learner.predict_samples(x, 2))
     learner.observe(*images(4))
-    assert set(learner.drawn) == {"0.weight", "0.bias", "4.weight", "4.bias"}  # not BatchNorm
-    assert learner.drawn["0.weight"].abs().min() > 0
+    assert set(learner.current_offset) == {"0.weight", "0.bias", "4.weight", "4.bias"}  # not BatchNorm
+    assert learner.current_offset["0.weight"].abs().min() > 0
 
 
 def test_a_convolutional_net_with_batch_norm_resumes_bit_for_bit_between_inversions():
@@ -160,7 +161,7 @@ def test_a_convolutional_net_with_batch_norm_resumes_bit_for_bit_between_inversi
         return NoisyKFAC(conv_net(), Outputs(heads(2)), train_size=80, stats_every=2, inverse_every=4)
 
     whole, resumed = fresh(), fresh()
-    for step in range(7):  # the factors have moved on since they were inverted
+    for step in range(7):  # the factors are newer than their inverses
         whole.observe(*images(step))
     resumed.load_state_dict(whole.state_dict())
     for step in range(7, 14):
@@ -170,15 +171,15 @@ def test_a_convolutional_net_with_batch_norm_resumes_bit_for_bit_between_inversi
     assert stds(whole).min() > 0
 
 
-def test_draws_have_the_covariance_of_the_inverse_factors():
+def test_samples_have_the_covariance_of_the_inverse_factors():
     net = nn.Linear(2, 2).double()
     learner = NoisyKFAC(net, Outputs(heads(2)), train_size=50, kl_weight=0.6, prior_variance=2.0, **ALWAYS)
     learner.observe(normal(30, 2) @ normal(2, 2, seed=2), (normal(30, seed=1) > 0).long())
-    a, g = learner.natural.average[""]
+    a, g = learner.natural_gradient.average[""]
     damped = Kronecker(a, g).damped(0.6 / (50 * 2.0))
     covariance = 0.6 / 50 * torch.linalg.inv(torch.kron(damped.g, damped.a))
-    draws = [learner.offset(k) for k in range(4000)]
-    flat = torch.stack([torch.cat([d["weight"], d["bias"][:, None]], dim=1).flatten() for d in draws])
+    samples = [learner.sample_offset(k) for k in range(4000)]
+    flat = torch.stack([torch.cat([d["weight"], d["bias"][:, None]], dim=1).flatten() for d in samples])
     scale = torch.outer(covariance.diagonal(), covariance.diagonal()).sqrt()
     assert ((flat.T @ flat / len(flat) - covariance) / scale).abs().max() < 0.08
     exact = covariance.diagonal().sqrt().view(2, 3)
@@ -203,7 +204,7 @@ def test_its_posterior_of_a_linear_gaussian_model_is_exact_as_the_prior_widens()
     for _ in range(1000):
         learner.observe(x, y)
         means.append(net.weight.detach().clone())
-    root = learner.natural.root[""]
+    root = learner.natural_gradient.root[""]
     covariance = root.a.mT @ root.a * root.g**2 / 40
     assert torch.allclose(covariance, torch.linalg.inv(x.T @ x), rtol=1e-4)
     mean, exact = torch.stack(means[100:]).mean(0)[0], torch.linalg.lstsq(x, y).solution[:, 0]
@@ -216,11 +217,11 @@ def test_clipping_bounds_the_kl_of_the_first_step_exactly():
     nets = [nn.Linear(3, 2).double() for _ in range(2)]
     nets[1].load_state_dict(nets[0].state_dict())
     settings = {**PLAIN, "lr": 0.7, "damping": 0.01}
-    free = moved(KFAC(nets[0], Outputs(heads(2)), **settings), nets[0], x, y)
+    free = step_of(KFAC(nets[0], Outputs(heads(2)), **settings), nets[0], x, y)
     learner = KFAC(nets[1], Outputs(heads(2)), **{**settings, "kl_clip": 1e-4})
-    clipped = moved(learner, nets[1], x, y)
+    clipped = step_of(learner, nets[1], x, y)
     assert torch.allclose(clipped / free, (clipped / free)[0, 0].expand(2, 4))
-    assert learner.natural.average[""].damped(0.01).quadratic(clipped) == pytest.approx(1e-4, rel=1e-9)
+    assert learner.natural_gradient.average[""].damped(0.01).quadratic(clipped) == pytest.approx(1e-4, rel=1e-9)
 
 
 def test_factors_are_a_mean_first_and_then_a_moving_average():
@@ -229,29 +230,29 @@ def test_factors_are_a_mean_first_and_then_a_moving_average():
     inverses = []
     for value in (1.0, 2.0, 3.0, 4.0):
         learner.observe(torch.full((4, 1), value), torch.tensor([0, 1, 0, 1]))
-        inverses.append(learner.natural.inverse[""].a)
+        inverses.append(learner.natural_gradient.inverse[""].a)
     # 1; (1 + 4) / 2; then 0.6 of what was and 0.4 of what is
-    assert learner.natural.average[""].a.item() == pytest.approx((2.5 * 0.6 + 9 * 0.4) * 0.6 + 16 * 0.4)
+    assert learner.natural_gradient.average[""].a.item() == pytest.approx((2.5 * 0.6 + 9 * 0.4) * 0.6 + 16 * 0.4)
     # batches 1 and 2 (powers of two) before iteration 3, and then every third
     assert not torch.equal(inverses[0], inverses[1])
     assert not torch.equal(inverses[1], inverses[2])
     assert torch.equal(inverses[2], inverses[3])
 
 
-def test_labels_that_are_drawn_are_a_pure_function_of_seed_and_iteration():
+def test_sampled_labels_are_a_pure_function_of_seed_and_iteration():
     def factor(seed: int) -> Tensor:
         net = nn.Linear(3, 4)
         for p in net.parameters():
             nn.init.zeros_(p)
         learner = KFAC(net, Outputs(heads(4)), seed=seed)
         learner.observe(normal(9, 3).float(), torch.zeros(9, dtype=torch.int64))
-        return learner.natural.average[""].g
+        return learner.natural_gradient.average[""].g
 
     assert torch.equal(factor(1), factor(1))
     assert not torch.equal(factor(1), factor(2))
 
 
 @pytest.mark.parametrize("bound", [0.0, -1.0])
-def test_a_clip_must_leave_something(bound):
+def test_a_clip_bound_must_be_positive(bound):
     with pytest.raises(ValueError, match="kl_clip="):
         KLClip(bound, 1.0)

@@ -1,4 +1,4 @@
-"""The Laplace approximations against exact posteriors, exact Hessians, and the penalties that they state."""
+"""The Laplace approximations against exact posteriors, exact Hessians, and the penalties of their definition."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from torch.func import functional_call
 
 from bgd.methods import Gaussian, Laplace, Outputs, create
 from bgd.methods.common.likelihoods import Categorical
-from bgd.methods.common.reservoir import Reservoir
 from bgd.methods.curvature.block_penalty import BlockPenalty
-from bgd.methods.curvature.kronecker import Diagonal, Kronecker, join
-from bgd.methods.curvature.task_curvature import Samples, curvature_of
+from bgd.methods.curvature.blocks import Kronecker
+from bgd.methods.curvature.layers import join_columns
+from bgd.methods.curvature.task_curvature import Samples, measure_curvature
 from bgd.scenarios.heads import Heads
 from bgd.scenarios.types import Batch
 
@@ -33,7 +33,7 @@ def dense(penalty: BlockPenalty, name: str) -> Tensor:
     return sum(parts)
 
 
-class World:
+class LinearProblem:
     """y = W x + b + noise, some tasks of different sizes; one linear layer, two outputs."""
 
     outputs, features, std = 2, 3, 0.5
@@ -69,59 +69,59 @@ class World:
             learner.observe(self.x[task], self.y[task])
 
     def end(self, learner: Laplace, task: int) -> None:
-        """The data once more, cut into uneven batches."""
+        """The data a second time, in uneven batches."""
         learner.end_task(Batch(*b) for b in zip(self.x[task].split(8), self.y[task].split(8), strict=True))
 
 
 @pytest.mark.parametrize("prior", [0.0, 3.0])
 @pytest.mark.parametrize("kind", ["ol", "al"])
 def test_kronecker_laplace_of_a_linear_gaussian_model_is_its_exact_posterior(kind, prior):
-    world = World()
-    learner = world.learner(kind=kind, curvature="kronecker", prior_precision=prior, memory=None)
+    problem = LinearProblem()
+    learner = problem.learner(kind=kind, curvature="kronecker", prior_precision=prior, memory=None)
     for t in range(3):
-        world.teach(learner, t)
-        world.end(learner, t)
-        mean, precision = world.posterior(t + 1, prior)
+        problem.teach(learner, t)
+        problem.end(learner, t)
+        mean, precision = problem.posterior(t + 1, prior)
         assert torch.allclose(learner.penalty.anchor[""], mean, rtol=1e-8)
         assert torch.allclose(dense(learner.penalty, ""), precision, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["ol", "al"])
 def test_diagonal_laplace_is_exact_too_where_the_hessian_is_diagonal(kind):
-    world = World(orthogonal=True)
-    learner = world.learner(kind=kind, curvature="diagonal", memory=None)
+    problem = LinearProblem(orthogonal=True)
+    learner = problem.learner(kind=kind, curvature="diagonal", memory=None)
     for t in range(3):
-        world.teach(learner, t)
-        world.end(learner, t)
-        mean, precision = world.posterior(t + 1)
+        problem.teach(learner, t)
+        problem.end(learner, t)
+        mean, precision = problem.posterior(t + 1)
         assert torch.allclose(learner.penalty.anchor["weight"], mean, rtol=1e-8)
         assert torch.allclose(dense(learner.penalty, "weight"), precision, rtol=1e-10, atol=1e-9)
 
 
-def test_all_kinds_agree_on_a_quadratic_loss_for_two_tasks_and_per_task_leaves_them_at_the_third():
-    world = World()
-    learners = [world.learner(kind=kind, memory=None) for kind in KINDS]
+def test_all_kinds_agree_on_a_quadratic_loss_for_two_tasks_and_per_task_differs_at_the_third():
+    problem = LinearProblem()
+    learners = [problem.learner(kind=kind, memory=None) for kind in KINDS]
     for learner in learners[1:]:
         learner.net.load_state_dict(learners[0].net.state_dict())
     for t in range(3):
         for learner in learners:
-            world.teach(learner, t)
-        weights = [join(list(learner.net.parameters())) for learner in learners]
+            problem.teach(learner, t)
+        weights = [join_columns(list(learner.net.parameters())) for learner in learners]
         assert torch.allclose(weights[1], weights[2], rtol=1e-8)
         assert torch.allclose(weights[0], weights[2], rtol=1e-8) is (t < 2)
         for learner in learners:
-            world.end(learner, t)
+            problem.end(learner, t)
         precisions = [dense(learner.penalty, "") for learner in learners]
         assert torch.allclose(precisions[0], precisions[2], rtol=1e-10, atol=1e-10)
         assert torch.allclose(precisions[1], precisions[2], rtol=1e-10, atol=1e-10)
 
 
 def test_the_online_precision_grows_by_coefficient_times_the_summed_curvature():
-    world = World()
-    learner = world.learner(coefficient=2.5)
-    world.end(learner, 0)
-    x = world.design(1)
-    assert torch.allclose(dense(learner.penalty, ""), 2.5 * torch.kron(x.T @ x, torch.eye(2).double()) / world.std**2)
+    problem = LinearProblem()
+    learner = problem.learner(coefficient=2.5)
+    problem.end(learner, 0)
+    x = problem.design(1)
+    assert torch.allclose(dense(learner.penalty, ""), 2.5 * torch.kron(x.T @ x, torch.eye(2).double()) / problem.std**2)
 
 
 def classifier() -> nn.Module:
@@ -151,7 +151,7 @@ def masked_samples(task: int) -> list[Samples]:
 def test_the_diagonal_is_that_of_the_exact_gauss_newton_matrix():
     """In the last layer the network is linear, so there it is the diagonal of the Hessian itself."""
     net = classifier()
-    blocks, count = curvature_of(net, Categorical(), masked_samples(0), "diagonal", "exact")
+    blocks, count = measure_curvature(net, Categorical(), masked_samples(0), "diagonal", "exact")
     assert count == 24
     batches = images(0)
     x, y = torch.cat([b.x for b in batches]), torch.cat([b.y for b in batches])
@@ -167,11 +167,11 @@ def test_the_diagonal_is_that_of_the_exact_gauss_newton_matrix():
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_curvature_is_a_sum_over_samples_however_they_are_cut(shape):
+def test_curvature_is_a_sum_over_samples_whatever_the_batch_size(shape):
     net, (samples,) = classifier(), [Samples(*images(0, size=24)[0][:2], None)]
-    whole, count = curvature_of(net, Categorical(), [samples], shape, "true")
-    parts, same = curvature_of(net, Categorical(), list(samples.batches(7)), shape, "true")
-    twice, double = curvature_of(net, Categorical(), [samples, samples], shape, "true")
+    whole, count = measure_curvature(net, Categorical(), [samples], shape, "true")
+    parts, same = measure_curvature(net, Categorical(), list(samples.batches(7)), shape, "true")
+    twice, double = measure_curvature(net, Categorical(), [samples, samples], shape, "true")
     assert (count, same, double) == (24, 24, 48)
     for name, block in whole.items():
         d = torch.randn(len(block[-1]), block[0].shape[1], dtype=torch.float64)
@@ -185,7 +185,7 @@ def learner_for(kind, shape, net=None, heads=TASK, **settings) -> Laplace:
 
 
 @pytest.mark.parametrize(("kind", "shape"), EVERY)
-def test_a_step_descends_the_stated_objective(kind, shape):
+def test_a_step_descends_the_documented_objective(kind, shape):
     """Mean loss + R / N_t, with R written out from its definition and differentiated by autograd."""
     learner = learner_for(kind, shape, coefficient=1.7, memory=None)
     ends: list[dict[str, Tensor]] = []
@@ -195,21 +195,21 @@ def test_a_step_descends_the_stated_objective(kind, shape):
         learner.end_task(images(t))
         ends.append({n: p.detach().clone() for n, p in learner.net.named_parameters()})
 
-    def curvature_at(task: int, place: dict[str, Tensor]):
+    def curvature_at(task: int, weights: dict[str, Tensor]):
         net = classifier()
-        net.load_state_dict(place)
-        return curvature_of(net, Categorical(), masked_samples(task), shape, "exact")[0]
+        net.load_state_dict(weights)
+        return measure_curvature(net, Categorical(), masked_samples(task), shape, "exact")[0]
 
-    # (place that the penalty is around, place that the curvature of task t is taken at)
-    places = {"ptl": [(0, 0), (1, 1)], "ol": [(1, 0), (1, 1)], "al": [(1, 1), (1, 1)]}[kind]
-    terms = [(ends[around], curvature_at(task, ends[at])) for task, (around, at) in enumerate(places)]
+    # (end whose weights the penalty is around, end at which the curvature of task t is measured)
+    positions = {"ptl": [(0, 0), (1, 1)], "ol": [(1, 0), (1, 1)], "al": [(1, 1), (1, 1)]}[kind]
+    terms = [(ends[around], curvature_at(task, ends[at])) for task, (around, at) in enumerate(positions)]
 
     def penalty(weights: dict[str, Tensor]) -> Tensor:
         total = torch.zeros(()).double()
         for around, blocks in terms:
             for name, block in blocks.items():
                 names = [name] if shape == "diagonal" else [n for n in weights if n.rpartition(".")[0] == name]
-                total = total + 1.7 / 2 * block.quadratic(join([weights[n] - around[n] for n in names]))
+                total = total + 1.7 / 2 * block.quadratic(join_columns([weights[n] - around[n] for n in names]))
         return total
 
     with torch.no_grad():
@@ -246,9 +246,9 @@ def test_with_coefficient_0_the_trajectory_is_sgds_bit_for_bit(kind, shape):
 
 
 def contrary(task: int) -> list[Batch]:
-    """The first task asks for x0 + x1 + x2; in the second they say the opposite of x3 + x4 + x5, which is asked for.
+    """The first label is x0 + x1 + x2 > 0; in the second task they have the opposite sign of x3 + x4 + x5, its label.
 
-    Descent learns to weigh the first half negatively. There is a network for both tasks: it gives the second half more.
+    Descent learns negative weights for the first half. A network for both tasks exists: larger weights for the second.
     """
     g = torch.Generator().manual_seed(task)
     x = torch.randn(200, 6, generator=g, dtype=torch.float64)
@@ -279,13 +279,13 @@ def test_it_forgets_less_than_sgd_and_least_with_kronecker_factors(kind):
         accuracies(**s) for s in ({"coefficient": 0.0}, {"curvature": "diagonal"}, {"curvature": "kronecker"})
     )
     assert min(sgd[1], diagonal[1], kronecker[1]) > 0.95
-    assert sgd[0] < 0.3  # worse than chance: the second task taught it the opposite
+    assert sgd[0] < 0.3  # worse than chance: the second task has opposite labels
     assert diagonal[0] > sgd[0] + 0.2
     assert kronecker[0] > diagonal[0] + 0.1
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_batch_norm_and_dropout_are_held_as_they_predict(shape):
+def test_batch_norm_and_dropout_are_measured_in_evaluation_mode(shape):
     net = nn.Sequential(nn.Conv2d(1, 2, 2), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), nn.Dropout(), nn.Linear(18, 4))
     learner = learner_for("ol", shape, net.double())
     for t in range(2):
@@ -300,7 +300,7 @@ def test_batch_norm_and_dropout_are_held_as_they_predict(shape):
     assert learner.penalty.value() > 0
 
 
-def test_any_network_has_a_diagonal_and_kronecker_names_what_it_cannot_do():
+def test_any_network_has_a_diagonal_and_kronecker_names_the_unsupported_layer():
     net = nn.Sequential(nn.Flatten(), nn.LayerNorm(16), nn.Linear(16, 4)).double()
     learner = learner_for("ol", "diagonal", net)
     learner.end_task(images(0))
@@ -309,7 +309,7 @@ def test_any_network_has_a_diagonal_and_kronecker_names_what_it_cannot_do():
         learner_for("ol", "kronecker", net)
 
 
-def test_approximate_laplace_weighs_its_memory_as_the_whole_task():
+def test_approximate_laplace_weights_its_memory_as_the_whole_task():
     torch.manual_seed(0)
     net = classifier()
     everything, some = (learner_for("al", "diagonal", net, memory=m, lr=0.0) for m in (None, 1))
@@ -317,58 +317,27 @@ def test_approximate_laplace_weighs_its_memory_as_the_whole_task():
     for learner in (everything, some):
         learner.end_task(same)
         learner.end_task(images(1))
-    assert [len(learner.past[0]["x"]) for learner in (everything, some)] == [24, 1]
+    assert [len(learner.old_samples[0]["x"]) for learner in (everything, some)] == [24, 1]
     for name, blocks in everything.penalty.precision.items():
         assert torch.allclose(some.penalty.precision[name][0].d, blocks[0].d, rtol=1e-10)
 
 
-def test_approximate_laplace_looks_at_old_data_with_the_labels_of_its_time():
+def test_approximate_laplace_uses_old_data_with_the_labels_of_its_task():
     outputs = Outputs(Heads(4, ((0, 1, 2, 3),)), "batch")  # the labels trick
     learner = Laplace(classifier(), outputs, kind="al", train_size=24, fisher_label="exact")
     for t in range(2):
         for b in images(t, size=24):
             learner.observe(b.x, b.y)
         learner.end_task(images(t, size=24))
-    assert learner.past[0]["mask"][0].tolist() == [True, True, False, False]
-    assert learner.past[1]["mask"][0].tolist() == [False, False, True, True]
+    assert learner.old_samples[0]["mask"][0].tolist() == [True, True, False, False]
+    assert learner.old_samples[1]["mask"][0].tolist() == [False, False, True, True]
 
 
 @pytest.mark.parametrize("kind", ["ptl", "ol"])
-def test_others_keep_no_data(kind):
+def test_other_kinds_store_no_data(kind):
     learner = learner_for(kind, "diagonal")
     learner.end_task(images(0))
-    assert learner.past == []
-
-
-def test_a_reservoir_keeps_every_sample_with_the_same_chance():
-    counts = torch.zeros(30)
-    for seed in range(2000):
-        kept = Reservoir(6, torch.Generator().manual_seed(seed))
-        for i in range(0, 30, 10):
-            kept.add(Samples(torch.arange(i, i + 10)[:, None], torch.arange(i, i + 10), torch.ones(4).bool()))
-        assert torch.equal(kept.samples.x[:, 0], kept.samples.y)
-        assert kept.samples.mask.shape == (6, 4)
-        counts[kept.samples.y] += 1
-    assert ((counts / 2000 - 0.2).abs() < 5 * (0.2 * 0.8 / 2000) ** 0.5).all()
-
-
-def test_moving_the_anchor_keeps_the_function_or_drops_value_and_slope():
-    p = nn.Parameter(torch.randn(3).double())
-    penalty = BlockPenalty({"p": [p]})
-    penalty.grow({"p": Diagonal(torch.rand(3, 1).double())})
-    with torch.no_grad():
-        p.add_(1.0)
-    value = penalty.value()
-    penalty.move(keep=True)
-    assert penalty.value() == pytest.approx(value, rel=1e-12)
-    with torch.no_grad():
-        p.sub_(1.0)
-    assert penalty.value() == pytest.approx(0, abs=1e-12)
-    penalty.move(keep=False)
-    p.grad = torch.zeros_like(p)
-    penalty.add_gradient(1.0)
-    assert penalty.value() == 0
-    assert p.grad.eq(0).all()
+    assert learner.old_samples == []
 
 
 @pytest.mark.parametrize(
@@ -384,14 +353,14 @@ def test_moving_the_anchor_keeps_the_function_or_drops_value_and_slope():
         ({"train_size": None}, "set train_size"),
     ],
 )
-def test_bad_settings_are_named(settings, message, scenarios, heads_of, make_net):
+def test_invalid_settings_are_rejected(settings, message, scenarios, heads_of, make_net):
     scenario = scenarios["task"]
     with pytest.raises(ValueError, match=message):
         create("laplace", make_net(6), heads_of(scenario), scenario, **{"train_size": 96, **settings})
 
 
 @pytest.mark.parametrize(("kind", "shape"), EVERY)
-def test_the_data_of_the_task_must_come_with_its_end(kind, shape):
+def test_ending_a_task_without_its_data_is_rejected(kind, shape):
     learner = learner_for(kind, shape)
-    with pytest.raises(ValueError, match="hand end_task the batches"):
+    with pytest.raises(ValueError, match="pass end_task the batches"):
         learner.end_task()

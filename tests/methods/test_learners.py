@@ -1,4 +1,4 @@
-"""What every registered learner promises: it runs where it says, sees only what it is told, and resumes exactly."""
+"""The contract of every registered learner: it runs where its needs are met, and resumes exactly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bgd.methods import METHODS, Gaussian, Learner, MethodError, Outputs, create
 from bgd.scenarios.heads import Heads
 from bgd.scenarios.types import Knowledge
 
-# What a method cannot do without; and the variants that carry state of their own
+# Settings without a default; and variants with additional state
 REQUIRED: dict[str, dict[str, Any]] = {
     "bgd": {"std_init": 0.2},
     "vcl": {"train_size": 96},
@@ -49,14 +49,14 @@ IDS = [f"{n}-{'-'.join(f'{k}={v}' for k, v in s.items())}" for n, s in VARIANTS]
 def train(learner: Learner, batches, ends=True) -> list[float]:
     losses = [learner.observe(*b) for b in batches]
     if ends:
-        learner.end_task(iter(batches))  # one pass only, as a runner hands it over
+        learner.end_task(iter(batches))  # one pass only, as in a run
     return losses
 
 
 @pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=IDS)
 @pytest.mark.parametrize("where", ["task", "class"])
 @pytest.mark.parametrize("labels_trick", [False, True])
-def test_saved_and_restored_mid_task_it_goes_on_bit_for_bit(
+def test_saved_and_restored_mid_task_it_continues_bit_for_bit(
     name, settings, where, labels_trick, scenarios, heads_of, make_net, make_batches
 ):
     scenario = scenarios[where]
@@ -73,7 +73,7 @@ def test_saved_and_restored_mid_task_it_goes_on_bit_for_bit(
     torch.save(whole.state_dict(), file)
     file.seek(0)
     resumed = fresh()
-    for b in make_batches(2, scenario, n=2):  # a state of its own, which must vanish
+    for b in make_batches(2, scenario, n=2):  # a different state, which must be overwritten
         resumed.observe(*b)
     resumed.load_state_dict(torch.load(file, weights_only=True))
 
@@ -97,7 +97,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 @pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=IDS)
-def test_a_state_is_a_snapshot_that_later_training_leaves_alone(
+def test_a_state_is_a_snapshot_that_later_training_does_not_change(
     name, settings, scenarios, heads_of, make_net, make_batches
 ):
     scenario = scenarios["task"]
@@ -165,7 +165,7 @@ def test_predicting_changes_nothing(name, settings, scenarios, heads_of, make_ne
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_layer_in_evaluation_mode_stays_there(name, scenarios, heads_of, make_net, make_batches):
+def test_a_layer_in_evaluation_mode_stays_in_it(name, scenarios, heads_of, make_net, make_batches):
     """Frozen statistics, or a dropout that is off: neither predicting nor the end of a task turns it on again."""
     scenario = scenarios["domain"]
     batches = make_batches(0, scenario)
@@ -180,27 +180,29 @@ def test_a_layer_in_evaluation_mode_stays_there(name, scenarios, heads_of, make_
 
 
 @pytest.mark.parametrize("name", ["ewc", "online-ewc", "mas", "lwf", "laplace"])
-def test_a_task_that_ends_before_it_was_seen_is_refused(name, scenarios, heads_of, make_net, make_batches):
-    """Which outputs matter follows from the labels met: without any, nothing would be protected, or all be NaN."""
+def test_a_task_that_ends_before_its_labels_were_seen_is_rejected(name, scenarios, heads_of, make_net, make_batches):
+    """Which outputs matter follows from the labels seen: without any, nothing would be protected, or all be NaN."""
     scenario = scenarios["class"]
     batches = make_batches(0, scenario)
     learner = create(name, make_net(6), heads_of(scenario), scenario, labels_trick=True, **REQUIRED.get(name, {}))
-    with pytest.raises(MethodError, match=r"observe the task before it ends, or hand its labels to outputs\.note"):
+    with pytest.raises(
+        MethodError, match=r"observe the task before it ends, or pass its labels to outputs\.add_labels"
+    ):
         learner.end_task(batches)
-    learner.outputs.note(batches[0].y)
+    learner.outputs.add_labels(batches[0].y)
     learner.end_task(batches)
     learner.observe(*make_batches(1, scenario)[0])
 
 
 @pytest.mark.parametrize("name", ["ewc", "online-ewc", "laplace"])
-def test_a_label_that_regression_does_not_have_is_refused_at_once(name):
+def test_a_label_that_regression_does_not_support_is_rejected_at_once(name):
     settings = {"fisher_label": "predicted"} | REQUIRED.get(name, {})
     with pytest.raises(MethodError, match="choose true, sampled or exact"):
         METHODS[name](nn.Linear(3, 1), Outputs(Heads(1, ((0,),)), likelihood=Gaussian()), **settings)
 
 
 @pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=IDS)
-def test_the_global_generator_is_left_alone(name, settings, scenarios, heads_of, make_net, make_batches):
+def test_the_global_generator_is_not_used(name, settings, scenarios, heads_of, make_net, make_batches):
     scenario = scenarios["domain"]
     net = make_net(2)
     before = torch.get_rng_state()
@@ -235,7 +237,7 @@ def test_a_loss_that_is_not_finite_stops_before_the_weights_change(name, scenari
     assert same(before, dict(net.state_dict()))
 
 
-def test_a_state_of_another_method_is_refused(scenarios, heads_of, make_net):
+def test_a_state_of_another_method_is_rejected(scenarios, heads_of, make_net):
     scenario = scenarios["domain"]
     sgd, si = (create(n, make_net(2), heads_of(scenario), scenario) for n in ("sgd", "si"))
     with pytest.raises(ValueError, match="not the state of a SI"):

@@ -63,7 +63,7 @@ def test_the_variant_of_van_de_ven_and_tolias(scenarios, heads_of, make_net, mak
             learner.observe(*batch)
         learner.end_task()
     x, y, _ = make_batches(2, scenario)[0]
-    learner.outputs.note(y)
+    learner.outputs.add_labels(y)
     scores = learner.net(x).detach()
     p = (scores[:, :4] / 2).softmax(1)
     q = (scores / 2).softmax(1)[:, :4]

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from bgd.methods import Gaussian, NoisyAdam, Outputs
-from bgd.methods.curvature.noisy import normals
+from bgd.methods.curvature.noisy import standard_normals
 from bgd.runs.evaluate import stds
 from bgd.scenarios.heads import Heads
 
@@ -44,7 +44,7 @@ def test_every_step_is_that_of_algorithm_1(kl_weight, std_init):
     for k in range(12):
         part = slice(5 * k % size, 5 * k % size + 5)
         learner.observe(x[part], y[part])
-        noise = normals({"w": torch.zeros(1, 3, dtype=torch.float64)}, 3, 0, k)["w"].numpy()[0]
+        noise = standard_normals({"w": torch.zeros(1, 3, dtype=torch.float64)}, 3, 0, k)["w"].numpy()[0]
         variance = kl_weight / size / (f + start * beta2**k + intrinsic) if kl_weight else np.zeros(3)
         w = mu + np.sqrt(variance) * noise
         residual = y[part].numpy()[:, 0] - x[part].numpy() @ w
@@ -73,7 +73,7 @@ def test_its_posterior_is_that_of_gaussian_regression(fisher, batch_size):
     """Precision N x^2 + 1 / eta and the ridge mean; f = E[x^2 r^2] = E[x^2], as the residuals r have variance 1."""
     size, eta = 200, 0.02
     x, y = data(size, 1)
-    x = x.sign()  # so that the Fisher is the same for every draw of the data
+    x = x.sign()  # so that the Fisher is the same for every batch
     noise = torch.randn(size, 1, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     y = x + (noise - noise.mean()) / noise.std(correction=0)
     learner = regression(
@@ -89,7 +89,7 @@ def test_its_posterior_is_that_of_gaussian_regression(fisher, batch_size):
             std.append(learner.std()["weight"].item())
     precision = size + 1 / eta
     ridge = float((x * y).sum()) / precision
-    # the weights that it draws add posterior^2 and the distance to the ridge mean to E[r^2]
+    # the sampled weights add posterior^2 and the distance to the ridge mean to E[r^2]
     residual = 1 + 1 / precision + (ridge - float((x * y).mean())) ** 2
     assert np.mean(std) == pytest.approx((size * residual + 1 / eta) ** -0.5, rel=0.05)
     assert np.mean(std) == pytest.approx(precision**-0.5, rel=0.07)
@@ -108,13 +108,13 @@ def test_the_fisher_of_samples_does_not_depend_on_the_batch_and_that_of_the_grad
     assert torch.allclose(f["gradient"], 0.001 * (r * x).mean(0).square(), rtol=1e-10)
 
 
-def test_draws_have_the_stated_std_and_are_a_pure_function_of_seed_and_step():
+def test_samples_have_the_documented_std_and_are_a_pure_function_of_seed_and_step():
     learner = regression(50_000, train_size=10, std_init=0.2, seed=5)
-    first = learner.offset(5, 0, 0)["weight"]
+    first = learner.sample_offset(5, 0, 0)["weight"]
     assert first.std().item() == pytest.approx(0.2, rel=0.02)
-    assert torch.equal(first, learner.offset(5, 0, 0)["weight"])
-    assert not torch.equal(first, learner.offset(5, 0, 1)["weight"])
-    assert not torch.equal(first, learner.offset(5, 1, 0)["weight"])  # testing
+    assert torch.equal(first, learner.sample_offset(5, 0, 0)["weight"])
+    assert not torch.equal(first, learner.sample_offset(5, 0, 1)["weight"])
+    assert not torch.equal(first, learner.sample_offset(5, 1, 0)["weight"])  # testing
     assert torch.allclose(stds(learner), torch.tensor(0.2, dtype=torch.float64))
 
 
@@ -124,19 +124,19 @@ def test_scale_and_shift_of_normalisation_layers_have_neither_noise_nor_prior():
     assert set(learner.std()) == {"0.weight", "0.bias", "2.weight", "2.bias"}
     for p in net.parameters():
         p.grad = torch.zeros_like(p)
-    learner.drawn = learner.offset(0, 0, 0)
+    learner.current_offset = learner.sample_offset(0, 0, 0)
     learner.add_prior()
     assert net[1].weight.grad.eq(0).all()
-    w = net[0].weight + learner.drawn["0.weight"]
-    assert torch.allclose(net[0].weight.grad, learner.intrinsic * w)
+    w = net[0].weight + learner.current_offset["0.weight"]
+    assert torch.allclose(net[0].weight.grad, learner.intrinsic_damping * w)
 
 
-def test_the_mean_comes_back_bit_for_bit_even_after_an_error():
+def test_the_mean_is_restored_bit_for_bit_even_after_an_error():
     learner = regression(3, train_size=10, std_init=0.3)
     before = learner.net.weight.detach().clone()
-    with learner.standing_at(learner.offset(1)):
+    with learner.weights_at(learner.sample_offset(1)):
         assert not torch.equal(before, learner.net.weight)
-    with pytest.raises(ZeroDivisionError), learner.standing_at(learner.offset(1)):
+    with pytest.raises(ZeroDivisionError), learner.weights_at(learner.sample_offset(1)):
         1 / 0  # noqa: B018
     assert torch.equal(before, learner.net.weight)
     assert math.isfinite(learner.observe(*data(4, 3)))

@@ -40,7 +40,7 @@ def test_with_coefficient_0_the_trajectory_is_adams_bit_for_bit(
 
 @pytest.mark.parametrize("settings", [{"consolidate_every": 1}, {"consolidate_every": 3, "proximal": False}])
 @pytest.mark.parametrize("name", ["online-ewc", "mas"])
-def test_so_it_is_without_boundaries(name, settings, scenarios, heads_of, make_net, make_batches):
+def test_with_coefficient_0_it_is_adam_without_boundaries(name, settings, scenarios, heads_of, make_net, make_batches):
     scenario = scenarios["continuous"]
     heads = heads_of(scenario)
     with_penalty = create(name, make_net(2), heads, scenario, coefficient=0.0, **settings)
@@ -52,7 +52,7 @@ def test_so_it_is_without_boundaries(name, settings, scenarios, heads_of, make_n
 @pytest.mark.parametrize("name", PENALTIES)
 @pytest.mark.parametrize("where", ["task", "domain", "class"])
 @pytest.mark.parametrize("labels_trick", [False, True])
-def test_every_penalty_is_there_after_the_first_task(
+def test_every_penalty_acts_after_the_first_task(
     name, where, labels_trick, scenarios, heads_of, make_net, make_batches
 ):
     scenario = scenarios[where]
@@ -62,7 +62,7 @@ def test_every_penalty_is_there_after_the_first_task(
         learner.observe(*batch)
     assert learner.penalty.value() == 0
     learner.end_task(make_batches(0, scenario))
-    assert learner.penalty.value() == 0  # the weights stand on their anchor
+    assert learner.penalty.value() == 0  # the weights equal their anchor
     moved = {n: p.detach().clone() for n, p in learner.net.named_parameters()}
     for batch in make_batches(1, scenario):
         learner.observe(*batch)
@@ -71,7 +71,7 @@ def test_every_penalty_is_there_after_the_first_task(
 
 
 @pytest.mark.parametrize("name", PENALTIES)
-def test_the_gradient_is_that_of_the_stated_penalty(name, scenarios, heads_of, make_net, make_batches):
+def test_the_gradient_is_that_of_the_documented_penalty(name, scenarios, heads_of, make_net, make_batches):
     scenario = scenarios["domain"]
     learner = create(name, make_net(2).double(), heads_of(scenario), scenario)
     double = [Batch(b.x.double(), b.y, b.task) for b in make_batches(0, scenario)]
@@ -110,7 +110,7 @@ def test_a_step_descends_loss_plus_penalty(name, scenarios, heads_of, make_net, 
             assert torch.allclose(p, before[n] - lr * before[n].grad, rtol=1e-10, atol=1e-14)
 
 
-def test_many_anchors_kept_as_one_quadratic_equal_their_sum():
+def test_many_anchors_stored_as_one_quadratic_equal_their_sum():
     g = torch.Generator().manual_seed(0)
     p = nn.Parameter(torch.zeros(7, dtype=torch.float64))
     penalty = QuadraticPenalty({"p": p})
@@ -133,14 +133,14 @@ def test_many_anchors_kept_as_one_quadratic_equal_their_sum():
 def test_on_a_linear_gaussian_model_it_is_the_exact_posterior(name, tasks):
     """Orthogonal designs make the Hessian diagonal, so the diagonal Fisher is the whole of it.
 
-    Online EWC stays exact for any number of tasks. EWC does so for two: its second anchor already knows the first task.
+    Online EWC stays exact for any number of tasks. EWC for two: its second anchor depends on the first task.
     """
     g, n = torch.Generator().manual_seed(0), 40
     scale = torch.tensor([3.0, 4.0, 6.0], dtype=torch.float64)
     x = [torch.linalg.qr(torch.randn(n, 3, generator=g, dtype=torch.float64))[0] * scale for _ in range(tasks)]
     y = [torch.randn(n, 1, generator=g, dtype=torch.float64) for _ in range(tasks)]
     net = nn.Linear(3, 1, bias=False).double()
-    # The log posterior weighs old and new samples alike: coefficient = N_old / (2 N_new) = 1/2 for tasks of equal size
+    # The log posterior weights all samples equally: coefficient = N_old / (2 N_new) = 1/2 for tasks of equal size
     learner = create(
         name,
         net,
@@ -162,8 +162,8 @@ def test_on_a_linear_gaussian_model_it_is_the_exact_posterior(name, tasks):
         assert torch.allclose(posterior_precision, (torch.cat(x[: t + 1]) ** 2).sum(0), rtol=1e-12)
 
 
-def test_si_attributes_the_fall_of_a_quadratic_loss():
-    # Under gradient descent on h/2 theta^2 the path integral is the fall of the loss / (1 - lr h / 2), exactly
+def test_si_attributes_the_decrease_of_a_quadratic_loss():
+    # Under gradient descent on h/2 theta^2 the path integral is the decrease of the loss / (1 - lr h / 2), exactly
     h = torch.tensor([4.0, 1.0, 0.25], dtype=torch.float64)
     net = nn.Linear(3, 3, bias=False).double()
     with torch.no_grad():
@@ -181,12 +181,12 @@ def test_si_attributes_the_fall_of_a_quadratic_loss():
     for _ in range(20):
         learner.observe(x, torch.zeros(3, 3, dtype=torch.float64))
     end = net.weight.detach().diag()
-    fall = h / 2 * (start**2 - end**2) / 3
+    decrease = h / 2 * (start**2 - end**2) / 3
     path = learner.path["weight"].diag()
-    assert torch.allclose(path, fall / (1 - lr * h / 2), rtol=1e-12)
+    assert torch.allclose(path, decrease / (1 - lr * h / 2), rtol=1e-12)
     learner.end_task()
     omega = learner.penalty.importance["weight"].diag()
-    assert torch.allclose(omega, fall / (1 - lr * h / 2) / ((end - start) ** 2 + 0.5), rtol=1e-12)
+    assert torch.allclose(omega, decrease / (1 - lr * h / 2) / ((end - start) ** 2 + 0.5), rtol=1e-12)
 
 
 def test_si_leaves_the_penalty_out_of_its_path():
@@ -254,7 +254,7 @@ def test_consolidating_every_iteration_slows_important_weights_down(proximal):
     assert float(learner.penalty.importance["weight"]) == pytest.approx(12)
 
 
-def test_every_third_iteration_means_every_third():
+def test_consolidation_happens_at_every_third_iteration():
     learner = quadratic(MAS, lr=0.1, coefficient=0.1, consolidate_every=3)
     anchors = []
     for _ in range(7):
@@ -265,7 +265,7 @@ def test_every_third_iteration_means_every_third():
     assert anchors == [3, 6]
 
 
-def test_the_gradient_form_fails_aloud_where_the_proximal_form_stands():
+def test_the_gradient_form_raises_where_the_proximal_form_is_stable():
     x = torch.full((1, 1), 1.0, dtype=torch.float64)
 
     def run(proximal: bool | None) -> float:
@@ -282,14 +282,14 @@ def test_the_gradient_form_fails_aloud_where_the_proximal_form_stands():
         return learner.net.weight.item()
 
     assert 0 < run(True) < 1
-    assert run(None) == run(True)  # where nobody says when to stop, the stable form is the default
+    assert run(None) == run(True)  # without boundaries the stable form is the default
     with pytest.raises(ValueError, match="lower lr"):
         run(False)
 
 
 @pytest.mark.parametrize("name", ["ewc", "online-ewc", "mas"])
-def test_the_data_of_the_task_must_come_with_its_end(name, scenarios, heads_of, make_net):
+def test_ending_a_task_without_its_data_is_rejected(name, scenarios, heads_of, make_net):
     scenario = scenarios["domain"]
     learner = create(name, make_net(2), heads_of(scenario), scenario)
-    with pytest.raises(ValueError, match="hand end_task the batches"):
+    with pytest.raises(ValueError, match="pass end_task the batches"):
         learner.end_task()

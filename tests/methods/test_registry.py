@@ -1,4 +1,4 @@
-"""The front door: names, settings and needs are checked before anything is trained."""
+"""Creating learners: names, settings and needs are checked before anything is trained."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_every_method_of_the_tables_is_registered():
         ("sgd", {"loss_over": "seen", "labels_trick": True}, "labels_trick=True means loss_over='batch'"),
     ],
 )
-def test_bad_names_and_settings_say_what_was_meant(name, settings, message, scenarios, heads_of, make_net):
+def test_invalid_names_and_settings_are_rejected(name, settings, message, scenarios, heads_of, make_net):
     scenario = scenarios["domain"]
     with pytest.raises(ValueError, match=message):
         create(name, make_net(2), heads_of(scenario), scenario, **settings)
@@ -107,11 +107,13 @@ def test_settings_are_listed_with_their_defaults():
     assert all("net" not in settings_of(n) and "outputs" not in settings_of(n) for n in METHODS)
 
 
-def test_only_offline_asks_for_all_tasks_at_once():
+def test_class_attributes_describe_the_methods():
     assert [n for n, m in METHODS.items() if m.joint] == ["offline"]
+    assert [n for n, m in METHODS.items() if m.upper_bound] == ["offline"]
+    assert [n for n, m in METHODS.items() if m.train_size_per_task] == ["laplace", "vcl"]
 
 
-def test_what_is_to_be_saved_must_be_there(monkeypatch):
+def test_state_attributes_must_be_set(monkeypatch):
     class Forgetful(Base):
         state_attributes = ("avrage",)
 

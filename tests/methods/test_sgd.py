@@ -1,4 +1,4 @@
-"""The learning rate of SGD falls in steps, also across a resume."""
+"""The learning rate of SGD decreases in steps, also after a resume."""
 
 import pytest
 import torch
@@ -22,7 +22,7 @@ def batches(count):
     return [(torch.randn(8, 3, generator=g), torch.randint(2, (8,), generator=g)) for _ in range(count)]
 
 
-def test_divided_again_and_again_as_torch_would():
+def test_the_schedule_equals_torchs_step_lr():
     ours = learner(lr=0.5, momentum=0.9, decay_every=3, decay_by=10)
     reference = learner(lr=0.5, momentum=0.9)
     schedule = torch.optim.lr_scheduler.StepLR(reference.optimizer, step_size=3, gamma=0.1)
@@ -34,7 +34,7 @@ def test_divided_again_and_again_as_torch_would():
     torch.testing.assert_close(ours.net.weight, reference.net.weight)
 
 
-def test_a_resumed_run_keeps_its_place_in_the_schedule():
+def test_a_resumed_run_continues_the_schedule():
     whole, first, second = (learner(lr=0.5, decay_every=2) for _ in range(3))
     data = batches(7)
     for batch in data:
@@ -47,7 +47,7 @@ def test_a_resumed_run_keeps_its_place_in_the_schedule():
     assert torch.equal(whole.net.weight, second.net.weight)
 
 
-def test_constant_unless_asked():
+def test_the_learning_rate_is_constant_by_default():
     ours = learner(lr=0.5)
     for batch in batches(5):
         ours.observe(*batch)
@@ -55,13 +55,13 @@ def test_constant_unless_asked():
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"decay_every": 0}, "decay_every=0"),
         ({"decay_every": 0.5}, "decay_every=0.5"),
         ({"decay_by": 0}, "decay_by=0"),
     ],
 )
-def test_what_cannot_be_is_said(settings, said):
-    with pytest.raises(SettingError, match=said):
+def test_invalid_settings_are_rejected(settings, message):
+    with pytest.raises(SettingError, match=message):
         learner(**settings)

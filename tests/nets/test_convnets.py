@@ -145,7 +145,7 @@ def test_dropout_is_in_training_only(name):
     assert torch.equal(net(x), net(x))
 
 
-def test_zenke_drops_the_stated_shares():
+def test_zenke_has_the_documented_dropout():
     net, x = ZenkeNet(), torch.ones(64, 3, 32, 32)
     dropped = [(n, m.p) for n, m in net.named_modules() if isinstance(m, nn.Dropout)]
     assert dropped == [("features.5", 0.25), ("features.11", 0.25), ("hidden.2", 0.5)]
@@ -154,13 +154,13 @@ def test_zenke_drops_the_stated_shares():
 
 
 @pytest.mark.parametrize("shape", [(2, 1, 32, 32), (2, 3, 28, 28), (2, 3072), (3, 32, 32), (3072,)])
-def test_wrong_images_say_both_shapes(shape):
+def test_wrong_images_are_rejected_with_both_shapes(shape):
     with pytest.raises(ValueError, match=re.escape(f"takes images of shape (3, 32, 32), got a batch of shape {shape}")):
         LeNet()(torch.zeros(shape))
 
 
 @pytest.mark.parametrize(("net", "inputs"), [(VGG, (3, 28, 28)), (LeNet, (1, 8, 8)), (ZenkeNet, (3, 8, 8))])
-def test_images_too_small_are_refused_at_once(net, inputs):
+def test_images_too_small_are_rejected_at_once(net, inputs):
     with pytest.raises(
         ValueError, match=re.escape(f"images of shape {inputs} are too small for a {net.__name__}: pad")
     ):
@@ -168,12 +168,12 @@ def test_images_too_small_are_refused_at_once(net, inputs):
 
 
 @pytest.mark.parametrize("inputs", [(), (32, 32), (3, 0, 32), (-1, 32, 32), (1024,)])
-def test_what_is_no_image_is_refused(inputs):
+def test_shapes_of_no_image_are_rejected(inputs):
     with pytest.raises(ValueError, match="takes images"):
         LeNet(inputs, 10)
 
 
-def test_bad_outputs_and_inits_are_refused():
+def test_invalid_outputs_and_inits_are_rejected():
     with pytest.raises(ValueError, match="at least one output, got 0"):
         VGG(outputs=0)
     with pytest.raises(ValueError, match="init='best' is not known"):
@@ -191,7 +191,7 @@ def test_runs_under_vmap_over_networks(name):
 
 @pytest.mark.parametrize("name", NETS)
 def test_every_layer_moves_to_another_device(name):
-    """Nothing of a net stays behind: "meta" stands in for a GPU, and refuses tensors of the CPU in its midst."""
+    """All of a net moves: "meta" replaces a GPU, and rejects tensors of the CPU."""
     net = NETS[name]().to("meta")
     assert net(torch.empty(2, 3, 32, 32, device="meta")).device.type == "meta"
 
@@ -204,7 +204,7 @@ def test_other_shapes_and_own_nets():
     assert own(torch.zeros(1, 1, 6, 6)).shape == (1, 3)
 
 
-def test_own_layers_begin_as_stated_or_are_refused():
+def test_own_layers_are_initialised_or_rejected():
     net = ConvNet((1, 8, 8), 3, [conv(1, 4, 3), nn.GroupNorm(2, 4, device="meta")])
     assert torch.equal(net.features[1].weight, torch.ones(4))
     assert torch.equal(net.features[1].bias, torch.zeros(4))

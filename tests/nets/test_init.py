@@ -20,7 +20,7 @@ def seeded(seed: int = 0) -> torch.Generator:
         (nn.Conv2d(4, 3000, 5), 2 / (4 * 25 + 3000 * 25), 2 / (1 + 9 * 3000)),
     ],
 )
-def test_xavier_draws_normals_of_the_stated_variances(layer, weight_variance, bias_variance):
+def test_xavier_samples_normals_of_the_documented_variances(layer, weight_variance, bias_variance):
     xavier_(layer, seeded())
     for values, variance in ((layer.weight, weight_variance), (layer.bias, bias_variance)):
         scaled = values.detach().flatten()[:20_000].numpy() / math.sqrt(variance)
@@ -45,7 +45,7 @@ def test_he_variance_and_zero_bias():
     assert not layer.bias.any()
 
 
-def test_he_by_outputs_counts_each_place_of_the_kernel():
+def test_he_by_outputs_counts_each_position_of_the_kernel():
     layer, head = nn.Conv2d(64, 100, 3), nn.Linear(64, 4000)
     he_out_(layer, seeded())
     he_out_(head, seeded())
@@ -59,7 +59,7 @@ def test_layers_without_bias(rule):
     rule(nn.Linear(3, 2, bias=False), seeded())
 
 
-def test_a_generator_moves_on_from_net_to_net_and_a_seed_starts_anew():
+def test_a_generator_continues_from_net_to_net_and_a_seed_restarts():
     one, two, three = (nn.Linear(4, 4) for _ in range(3))
     generator = seeded(5)
     initialise(one, "xavier", generator)

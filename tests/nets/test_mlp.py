@@ -36,13 +36,13 @@ def test_any_widths(widths):
 
 
 @pytest.mark.parametrize("shape", [(2, 1, 28, 28), (2, 784), (1024,), (2, 32, 31)])
-def test_wrong_input_sizes_say_both_sizes(shape):
+def test_wrong_input_sizes_are_rejected_with_both_sizes(shape):
     with pytest.raises(ValueError, match=r"takes 1024 inputs.*" + str(shape[0])):
         MLP((1, 32, 32), 10)(torch.zeros(shape))
 
 
 @pytest.mark.parametrize("sizes", [(0, 10, (5,)), (4, 0, (5,)), (4, 10, (5, -1))])
-def test_empty_layers_are_refused(sizes):
+def test_empty_layers_are_rejected(sizes):
     with pytest.raises(ValueError, match="at least one unit"):
         MLP(*sizes)
 

@@ -10,7 +10,7 @@ from bgd import BGD
 from bgd.methods import METHODS, create
 from bgd.methods.common.outputs import Outputs
 from bgd.methods.curvature.importance import fisher, sensitivity
-from bgd.methods.curvature.kronecker import recording
+from bgd.methods.curvature.recording import recording
 from bgd.nets import MLP, VGG, InBfloat16, LeNet
 from bgd.runs.build import build_net
 from bgd.runs.config import NetConfig
@@ -125,7 +125,7 @@ def test_all_networks_at_once_are_the_loop():
     torch.testing.assert_close(stds[0], stds[1], rtol=1e-2, atol=0)
 
 
-def test_a_configuration_asks_for_it():
+def test_a_configuration_can_request_it():
     plain = build_net(NetConfig(), INPUTS, OUTPUTS, seed=4)
     net = build_net(NetConfig(precision="bfloat16"), INPUTS, OUTPUTS, seed=4)
     assert isinstance(net, InBfloat16)

@@ -12,13 +12,12 @@ class Adagrad(Base):
     """theta <- theta - lr g / sqrt(sum of g^2 so far): weights with a history of gradients slow down.
 
     Args:
-        net: any module that maps (B, ...) to scores (B, outputs).
-        outputs: which outputs the loss runs over.
         lr: learning rate. Hsu et al.: 0.01 (Split), 0.001 (Permuted).
 
     >>> from bgd.scenarios.heads import Heads
-    >>> Adagrad(nn.Linear(2, 2), Outputs(Heads(2, ((0, 1),)))).needs.name
-    'NOTHING'
+    >>> learner = Adagrad(nn.Linear(2, 2), Outputs(Heads(2, ((0, 1),))))
+    >>> learner.optimizer.defaults["lr"]
+    0.01
     """
 
     def __init__(self, net: nn.Module, outputs: Outputs, *, lr: float = 0.01) -> None:

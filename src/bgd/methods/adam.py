@@ -12,8 +12,6 @@ class Adam(Base):
     """Adam with torch's defaults, never reset between tasks, and nothing against forgetting.
 
     Args:
-        net: any module that maps (B, ...) to scores (B, outputs).
-        outputs: which outputs the loss runs over.
         lr: learning rate. Hsu et al.: 0.001 (Split), 0.0001 (Permuted).
 
     >>> from bgd.scenarios.heads import Heads

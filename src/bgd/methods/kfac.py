@@ -7,10 +7,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from bgd.methods.common.base import Base, trainable
-from bgd.methods.common.likelihoods import Label
+from bgd.methods.common.base import Base, trainable_parameters
+from bgd.methods.common.likelihoods import Label, check_label
 from bgd.methods.common.outputs import Outputs
-from bgd.methods.curvature.natural import KLClip, Natural
+from bgd.methods.curvature.natural_gradient import KLClip, NaturalGradient
 from bgd.scenarios.types import Batch
 from bgd.validation import check_numbers
 
@@ -19,12 +19,11 @@ class KFAC(Base):
     """Natural gradient descent, W <- W - lr G^-1 (dloss/dW) A^-1, with a Kronecker-factored Fisher for each layer.
 
     A = E[a a^T] from the inputs of the layer and G = E[g g^T] from the gradients at its outputs are moving averages,
-    damped by gamma as (A + pi sqrt(gamma)) x (G + sqrt(gamma) / pi): see :class:`.Natural`. The
-    labels of G are drawn from the model, as Fisher information asks. For BatchNorm the Fisher is taken as diagonal.
+    damped by gamma as (A + pi sqrt(gamma)) x (G + sqrt(gamma) / pi): see :class:`.NaturalGradient`. The
+    labels of G are sampled from the model, as Fisher information requires. For BatchNorm the Fisher is diagonal.
 
     Args:
         net: of linear and convolution layers, and BatchNorm.
-        outputs: which outputs the loss runs over.
         lr: step size.
         momentum: of the preconditioned gradients.
         damping: gamma.
@@ -35,7 +34,7 @@ class KFAC(Base):
         stats_every: iterations between updates of the factors.
         inverse_every: iterations between inversions.
         fisher_label: the labels of G: "sampled", or "true", "predicted", "exact".
-        seed: of the labels that are drawn.
+        seed: of the sampled labels.
 
     >>> from bgd.scenarios.heads import Heads
     >>> learner = KFAC(nn.Linear(4, 2), Outputs(Heads(2, ((0, 1),))))
@@ -43,7 +42,7 @@ class KFAC(Base):
     True
     """
 
-    state_attributes: ClassVar[tuple[str, ...]] = ("natural",)
+    state_attributes: ClassVar[tuple[str, ...]] = ("natural_gradient",)
 
     def __init__(
         self,
@@ -63,8 +62,9 @@ class KFAC(Base):
         seed: int = 0,
     ) -> None:
         check_numbers(weight_decay=weight_decay)
+        check_label(fisher_label, outputs.likelihood)
         self.clip = KLClip(kl_clip, kl_clip_decay)
-        self.natural = Natural(
+        self.natural_gradient = NaturalGradient(
             net,
             damping=damping,
             decay=decay,
@@ -77,15 +77,15 @@ class KFAC(Base):
         self.weight_decay = weight_decay
 
     def loss(self, x: Tensor, y: Tensor, task: int | Tensor | None) -> Tensor:
-        """The mean loss of a batch; in passing, its Kronecker factors."""
-        return self.natural.loss(self, lambda: self.scores(x), y, task)
+        """The mean loss of a batch; its Kronecker factors are recorded in the same pass."""
+        return self.natural_gradient.loss(self, lambda: self.scores(x), y, task)
 
     @torch.no_grad()
     def before_step(self, batch: Batch) -> None:  # noqa: ARG002
         """Precondition the gradients, and clip them."""
-        self.natural.update(self.iteration)
+        self.natural_gradient.update(self.iteration)
         if self.weight_decay:
-            for p in trainable(self.net).values():
+            for p in trainable_parameters(self.net).values():
                 if p.grad is not None:
                     p.grad.add_(p, alpha=self.weight_decay)
-        self.clip.apply(self.optimizer, self.natural.precondition(), self.iteration)
+        self.clip.apply(self.optimizer, self.natural_gradient.precondition(), self.iteration)

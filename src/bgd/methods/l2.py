@@ -1,4 +1,4 @@
-"""L2: every weight is held where the last task left it."""
+"""L2: every weight is kept near its value at the end of the last task."""
 
 from __future__ import annotations
 
@@ -16,11 +16,8 @@ class L2(Penalised):
     """Loss + coefficient x sum_i (theta_i - theta*_i)^2, theta* the weights at the end of the last task.
 
     Args:
-        net: any module that maps (B, ...) to scores (B, outputs).
-        outputs: which outputs the loss runs over.
         lr: learning rate.
-        coefficient: Hsu et al.: Split task 0.01, domain 0.5, class 100; Permuted task 0.001, domain 0.02,
-            class 0.
+        coefficient: Hsu et al.: Split task 0.01, domain 0.5, class 100; Permuted task 0.001, domain 0.02, class 0.
         optimizer: "sgd", "adam" or "adagrad".
 
     >>> from bgd.scenarios.heads import Heads
@@ -29,20 +26,14 @@ class L2(Penalised):
     """
 
     def __init__(
-        self,
-        net: nn.Module,
-        outputs: Outputs,
-        *,
-        lr: float = 0.001,
-        coefficient: float = 0.5,
-        optimizer: str = "adam",
+        self, net: nn.Module, outputs: Outputs, *, lr: float = 0.001, coefficient: float = 0.5, optimizer: str = "adam"
     ) -> None:
-        super().__init__(net, outputs, optimizer=optimizer, lr=lr, coefficient=coefficient)
+        super().__init__(net, outputs, lr=lr, coefficient=coefficient, optimizer=optimizer)
 
     def importance(self, batches: Iterable[Batch]) -> Weights:  # noqa: ARG002
         """Omega = 1."""
         return ones_like(self.penalty.parameters)
 
     def consolidate(self, batches: Iterable[Batch]) -> None:
-        """Omega stays 1, however many tasks there were; the anchor moves."""
+        """Omega stays 1, whatever the number of tasks; the anchor moves."""
         self.penalty.accumulate(self.importance(batches), decay=0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from torch import nn
 
@@ -19,8 +20,6 @@ class MAS(Penalised):
     Omega <- Omega + mean_b |d mean_o(f_o(x_b)^2) / d theta| at the end of a task; one anchor, the last.
 
     Args:
-        net: any module that maps (B, ...) to scores (B, outputs).
-        outputs: which outputs the loss runs over.
         lr: learning rate.
         coefficient: Hsu et al. (``importance_over="batch"``): Split task 1, domain 10000, class 1; Permuted
             task 0.01, domain 0.1, class 0.003. The paper, continuous Permuted with ``consolidate_every=1``:
@@ -28,8 +27,8 @@ class MAS(Penalised):
         optimizer: "sgd", "adam" or "adagrad".
         importance_over: "sample" as Aljundi et al., or "batch" as Hsu et al.: absolute values are taken after
             the mean over a batch.
-        consolidate_every: None (at boundaries), or a number of iterations: then nothing needs to be known,
-            and :class:`~bgd.methods.common.penalised.Penalised` says what happens.
+        consolidate_every: None (at boundaries), or a number of iterations: then no boundaries are needed, see
+            :class:`~bgd.methods.common.penalised.Penalised`.
         proximal: take the penalty's step exactly rather than by its gradient; None: only where
             ``consolidate_every`` is set. See there.
 
@@ -50,15 +49,8 @@ class MAS(Penalised):
         consolidate_every: int | None = None,
         proximal: bool | None = None,
     ) -> None:
-        super().__init__(
-            net,
-            outputs,
-            optimizer=optimizer,
-            lr=lr,
-            coefficient=coefficient,
-            consolidate_every=consolidate_every,
-            proximal=proximal,
-        )
+        timing: dict[str, Any] = {"consolidate_every": consolidate_every, "proximal": proximal}
+        super().__init__(net, outputs, lr=lr, coefficient=coefficient, optimizer=optimizer, **timing)
         check_over(importance_over)
         self.importance_over = importance_over
 

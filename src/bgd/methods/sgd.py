@@ -16,13 +16,11 @@ class SGD(Base):
     """theta <- theta - lr g, and nothing against forgetting: the baseline.
 
     Args:
-        net: any module that maps (B, ...) to scores (B, outputs).
-        outputs: which outputs the loss runs over.
         lr: learning rate. Hsu et al.: 0.01 (Split, Permuted task), 0.001 (Permuted domain, class).
         momentum: 0 in all of the paper's MNIST experiments, 0.9 on CIFAR10.
-        decay_every: iterations after which lr is divided by ``decay_by``, again and again; None for a constant lr. On
-            CIFAR10 100 epochs.
-        decay_by: see there; 10 on CIFAR10.
+        decay_every: iterations after which lr is divided by ``decay_by``, repeatedly; None for a constant lr. 100
+            epochs on CIFAR10.
+        decay_by: 10 on CIFAR10.
 
     >>> from bgd.scenarios.heads import Heads
     >>> SGD(nn.Linear(2, 2), Outputs(Heads(2, ((0, 1),)))).needs.name

@@ -20,16 +20,13 @@ class SI(Penalised):
     """Loss + coefficient x sum_i Omega_i (theta_i - theta*_i)^2, Omega <- Omega + path / (Delta^2 + damping).
 
     path = -sum over the task's steps of g (theta_t+1 - theta_t), g the gradient of the loss *without* the
-    penalty: the share of each weight in the fall of the loss. Delta is its way over the task.
+    penalty: the share of each weight in the decrease of the loss. Delta is its change over the task.
 
     Args:
-        net: any module that maps (B, ...) to scores (B, outputs).
-        outputs: which outputs the loss runs over.
         lr: learning rate.
-        coefficient: Hsu et al.: Split task 300, domain 3000, class 600; Permuted task 1, domain 10, class
-            0.3.
+        coefficient: Hsu et al.: Split task 300, domain 3000, class 600; Permuted task 1, domain 10, class 0.3.
         optimizer: "sgd", "adam" or "adagrad".
-        damping: keeps Omega finite where a weight hardly moved.
+        damping: keeps Omega finite where a weight hardly changed.
 
     >>> from bgd.scenarios.heads import Heads
     >>> SI(nn.Linear(2, 2), Outputs(Heads(2, ((0, 1),)))).needs.name
@@ -49,7 +46,7 @@ class SI(Penalised):
         damping: float = 0.1,
     ) -> None:
         if not 0 < damping < math.inf:
-            raise MethodError(f"damping={damping}: must be a finite number above 0, for weights that do not move")
+            raise MethodError(f"damping={damping}: must be a finite number above 0, for weights that do not change")
         super().__init__(net, outputs, optimizer=optimizer, lr=lr, coefficient=coefficient)
         self.damping = damping
         self.path = {n: torch.zeros_like(p) for n, p in self.penalty.parameters.items()}
@@ -57,26 +54,26 @@ class SI(Penalised):
 
     @torch.no_grad()
     def before_step(self, batch: Batch) -> None:
-        """Keep g and theta_t, before the penalty joins g."""
+        """Store g and theta_t, before the penalty is added to g."""
         weights = self.penalty.parameters.items()
-        self._before = {n: (p.grad.clone(), p.clone()) for n, p in weights if p.grad is not None}
+        self._previous = {n: (p.grad.clone(), p.clone()) for n, p in weights if p.grad is not None}
         super().before_step(batch)
 
     @torch.no_grad()
     def after_step(self, batch: Batch) -> None:
-        """Grow the path by -g (theta_t+1 - theta_t)."""
+        """Path <- path - g (theta_t+1 - theta_t)."""
         super().after_step(batch)
-        for name, (g, old) in self._before.items():
+        for name, (g, old) in self._previous.items():
             self.path[name].addcmul_(g, self.penalty.parameters[name] - old, value=-1)
-        del self._before
+        del self._previous
 
     @torch.no_grad()
     def importance(self, batches: Iterable[Batch]) -> Weights:  # noqa: ARG002
-        """Omega = path / (Delta^2 + damping); a new path begins here."""
+        """Omega = path / (Delta^2 + damping); then path <- 0, for the next task."""
         omega = {}
         for name, p in self.penalty.parameters.items():
-            way = p - self.start[name]
-            omega[name] = self.path[name] / (way.square() + self.damping)
+            delta = p - self.start[name]
+            omega[name] = self.path[name] / (delta.square() + self.damping)
             self.path[name].zero_()
             self.start[name] = p.detach().clone()
         return omega

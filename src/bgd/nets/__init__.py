@@ -5,12 +5,14 @@ from bgd.nets.init import INITS, he_, he_out_, initialise, torch_, torch_zero_bi
 from bgd.nets.lenet import LeNet
 from bgd.nets.mlp import MLP
 from bgd.nets.precision import InBfloat16
+from bgd.nets.registry import NETS, build_net
 from bgd.nets.vgg import VGG, VGG11, VGG16
 from bgd.nets.zenke import ZenkeNet
 
 __all__ = [
     "INITS",
     "MLP",
+    "NETS",
     "VGG",
     "VGG11",
     "VGG16",
@@ -18,6 +20,7 @@ __all__ = [
     "InBfloat16",
     "LeNet",
     "ZenkeNet",
+    "build_net",
     "he_",
     "he_out_",
     "initialise",

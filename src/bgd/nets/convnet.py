@@ -20,7 +20,7 @@ class ConvNet(nn.Module):
     Args:
         inputs: shape of an image, (channels, height, width).
         outputs: of the last layer.
-        features: layers that keep the batch first; made on the device "meta", where nothing is drawn (``conv``).
+        features: layers that keep the batch first; made on the device "meta", where nothing is initialised (``conv``).
         widths: of the hidden layers; none by default.
         dropout: the share of each hidden layer's units that is dropped in training.
         init: ``"xavier"``, ``"he"``, ``"he-out"``, ``"torch"`` or ``"torch-zero-bias"``.
@@ -77,7 +77,7 @@ class ConvNet(nn.Module):
         return out
 
     def _size_of_features(self) -> int:
-        """Of one image, by a pass without numbers."""
+        """Of one image, by a pass on the device "meta"."""
         channels_of(self.inputs)
         try:
             return math.prod(self.features(torch.empty(2, *self.inputs, device="meta")).shape[1:])
@@ -92,7 +92,7 @@ class ConvNet(nn.Module):
 
 
 def channels_of(inputs: Sequence[int]) -> int:
-    """Of an image's shape.
+    """The number of channels of an image's shape.
 
     >>> channels_of((3, 32, 32))
     3
@@ -106,7 +106,7 @@ def channels_of(inputs: Sequence[int]) -> int:
 
 
 def conv(channels: int, filters: int, kernel: int, padding: int = 0, *, bias: bool = True) -> nn.Conv2d:
-    """A convolution whose weights are still to be initialised: its default would draw from the global generator.
+    """A convolution whose weights are still to be initialised: its default would use the global generator.
 
     >>> conv(3, 20, 5).weight.device.type
     'meta'

@@ -1,7 +1,7 @@
-"""How the weights of a network begin, layer by layer and from a generator of its own.
+"""Initialisation of the weights of a network, layer by layer and from a generator of its own.
 
-Every rule works on one linear or convolution layer in place. The global generator is never drawn from: a net
-built in the middle of a program changes nothing around it.
+Every rule changes one linear or convolution layer in place. The global generator is never used: building a net in
+the middle of a program does not change its other random numbers.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from torch.nn.modules.batchnorm import _NormBase
 Layer = nn.Linear | nn.Conv2d
 NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm)
 INITIALISED = (nn.Linear, nn.Conv2d, *NORMS)
-"""Layers that :func:`initialise` knows."""
+"""Layers that :func:`initialise` supports."""
 
 
 def xavier_(layer: Layer, generator: torch.Generator) -> None:
-    r"""Xavier normal weights, as the paper initialises the mean, with biases as its authors' code draws them.
+    r"""Xavier normal weights, as the paper initialises the mean, with biases as in its authors' code.
 
     .. math:: w \sim N(0, 2 / (n_{in} + n_{out})), \quad
         b \sim N(0, 2 / (1 + n_{out})) \text{ (linear)}, \; N(0, 2 / (1 + 9 n_{out})) \text{ (convolution)}
 
-    where a convolution's :math:`n_{in}` and :math:`n_{out}` count each place of its kernel.
+    where a convolution's :math:`n_{in}` and :math:`n_{out}` count each position of its kernel.
 
     >>> layer = nn.Linear(300, 100)
     >>> xavier_(layer, torch.Generator().manual_seed(0))
@@ -55,8 +55,8 @@ def he_(layer: Layer, generator: torch.Generator) -> None:
 def he_out_(layer: Layer, generator: torch.Generator) -> None:
     r"""He et al.'s rule by a convolution's outputs, variance :math:`2 / n_{out}`; linear layers as :func:`he_`.
 
-    So torch's own VGG began at the time of the paper. Where channels grow in number the signal becomes smaller layer by
-    layer, and a deep network begins with scores near 0.
+    As torch's own VGG was initialised at the time of the paper. Where the number of channels grows, the signal becomes
+    smaller layer by layer, and the first scores of a deep network are near 0.
 
     >>> layer = nn.Conv2d(64, 128, 3)
     >>> he_out_(layer, torch.Generator().manual_seed(0))
@@ -90,7 +90,7 @@ def torch_(layer: Layer, generator: torch.Generator) -> None:
 def torch_zero_bias_(layer: Layer, generator: torch.Generator) -> None:
     r"""Torch's own default for the weights, uniform in :math:`\pm 1 / \sqrt{n_{in}}`; zero biases.
 
-    So the paper begins its VGG16 with BatchNorm.
+    As the paper initialises its VGG16 with BatchNorm.
 
     >>> layer = nn.Linear(4, 2)
     >>> torch_zero_bias_(layer, torch.Generator().manual_seed(0))
@@ -114,13 +114,13 @@ INITS: dict[str, Callable[[Layer, torch.Generator], None]] = {
 def initialise(net: nn.Module, init: str, seed: int | torch.Generator) -> None:
     """Initialise every linear and convolution layer of a net, in order of their definition.
 
-    Normalisation layers begin anew with scale 1, shift 0, and running statistics of mean 0 and variance 1, whatever
+    Normalisation layers are reset to scale 1, shift 0, and running statistics of mean 0 and variance 1, whatever
     the rule.
 
     Args:
         net: changed in place; layers of other kinds are left alone.
         init: ``"xavier"``, ``"torch"``, ``"he"``, ``"he-out"`` or ``"torch-zero-bias"``.
-        seed: of a generator made for this net, or a generator to draw from.
+        seed: of a generator made for this net, or a generator to use.
 
     >>> net = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
     >>> initialise(net, "xavier", seed=1)

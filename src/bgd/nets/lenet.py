@@ -14,7 +14,7 @@ class LeNet(ConvNet):
     """LeNet-like, 20-50-500: two convolutions of 5 x 5, each with ReLU and max-pooling, and a hidden layer of 500.
 
     Convolutions pad by 1, as in the paper's authors' code: 32 x 32 images give 50 x 6 x 6 features. The hidden layer
-    has a ReLU, as in LeNet and as the other nets here have (their code goes on without one).
+    has a ReLU, as in LeNet and the other nets of this package (their code has none).
 
     Args:
         inputs: shape of an image, (channels, height, width).

@@ -16,7 +16,7 @@ class MLP(nn.Module):
     """Hidden ReLU layers and one linear output layer, ``head``.
 
     A shared head has C outputs; one head per task is the same layer with T x C of them (``Heads.outputs``):
-    which outputs belong to which task is the business of the loss and of prediction, not of the net.
+    which outputs belong to which task is up to the loss and the prediction, not the net.
 
     Args:
         inputs: features of a sample, or its shape such as (1, 32, 32). Batches are flattened.
@@ -44,7 +44,7 @@ class MLP(nn.Module):
         sizes = [self.inputs, *widths, outputs]
         if min(sizes) < 1:
             raise ValueError(f"an MLP needs layers of at least one unit, got sizes {sizes}")
-        # made on "meta", since the layers' own default initialisation would draw from the global generator
+        # made on "meta", since the layers' own default initialisation would use the global generator
         layers = [nn.Linear(*pair, device="meta").to_empty(device="cpu") for pair in itertools.pairwise(sizes)]
         self.hidden = nn.ModuleList(layers[:-1])
         self.head = layers[-1]

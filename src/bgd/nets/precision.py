@@ -1,4 +1,4 @@
-"""Matrix products of a network in fewer bits."""
+"""Matrix products of a network in bfloat16."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from bgd.nets.init import NORMS
 
 
 class InBfloat16(nn.Module):
-    """A network whose products run in bfloat16, which a processor that knows it does about twice as fast.
+    """A network whose products run in bfloat16, which a processor with support for it computes about twice as fast.
 
-    Weights, their gradients and the scores are kept in float32; what goes into a product and comes out of it is rounded
-    to 8 bits, as ``torch.autocast`` does it. Layers that normalise take and give float32. No method needs to know.
+    Weights, their gradients and the scores stay in float32; inputs and results of a product are rounded to 8
+    bits, as by ``torch.autocast``. Normalisation layers compute in float32. Methods need no change for it.
 
     >>> from bgd.nets import MLP
     >>> net = InBfloat16(MLP(4, 2, (3,)))

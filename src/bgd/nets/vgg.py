@@ -20,14 +20,14 @@ VGG11: Plan = (64, "M", 128, "M", 256, 256, "M", 512, 512, "M", 512, 512, "M")
 
 
 class VGG(ConvNet):
-    """Convolutions of 3 x 3 padded by 1, poolings that halve the image, and the output layer at once.
+    """Convolutions of 3 x 3 padded by 1, poolings that halve the image, and the output layer without hidden ones.
 
     Args:
         inputs: shape of an image, (channels, height, width).
         outputs: of the last layer.
         plan: ``VGG16``, ``VGG11`` or any other.
-        batch_norm: normalise after each convolution, which then has no bias: the shift of the norm stands for it.
-        init: ``"he"`` or ``"he-out"`` (He's rule is the paper's without BatchNorm; it does not say which form),
+        batch_norm: normalise after each convolution, which then has no bias: the shift of the norm replaces it.
+        init: ``"he"`` or ``"he-out"`` (He's rule is the paper's without BatchNorm; which form is not stated),
             ``"torch-zero-bias"`` (the paper's with BatchNorm), ``"xavier"`` or ``"torch"``.
         seed: of the initialisation's own generator, or that generator.
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -16,9 +15,9 @@ import bgd.data
 from bgd.data import limit, pad, subset, to_shape
 from bgd.data.types import DataError, DataSet
 from bgd.errors import BGDError
-from bgd.methods import create, find, settings_of
+from bgd.methods import create, find_method, settings_of
 from bgd.methods.common.types import Learner
-from bgd.nets import MLP, VGG, VGG11, VGG16, InBfloat16, LeNet, ZenkeNet
+from bgd.nets import MLP, InBfloat16, registry
 from bgd.runs.config import AugmentConfig, DataConfig, NetConfig, RunConfig, SetConfig, Setup
 from bgd.runs.errors import RunError
 from bgd.scenarios import (
@@ -44,17 +43,6 @@ from bgd.scenarios import (
 from bgd.scenarios.tasks.normalise import Normalisation
 
 NORMALISATIONS: dict[str, Normalisation] = {"unit": UNIT, "padded-mnist": PADDED_MNIST, "own": "own"}
-
-NETS: dict[str, Callable[..., nn.Module]] = {
-    "lenet": LeNet,
-    "zenke": ZenkeNet,
-    "vgg16": partial(VGG, plan=VGG16),
-    "vgg16-bn": partial(VGG, plan=VGG16, batch_norm=True),
-    "vgg11": partial(VGG, plan=VGG11),
-    "vgg11-bn": partial(VGG, plan=VGG11, batch_norm=True),
-}
-"""Nets for images, by the name that a configuration gives them."""
-
 
 def build_data(config: DataConfig) -> DataSet:
     """The data set, cut to size, padded, and in the shape that is asked for.
@@ -184,7 +172,7 @@ def build_stream(config: RunConfig) -> Stream:
     setup, options = config.setup, config.setup.stream
     rules = scenario(setup.scenario)
     augment = build_augment(options.augment)
-    joint = find(config.method).joint
+    joint = find_method(config.method).joint
     if options.kind == "drifting":
         world = rotating(
             build_data(setup.data), options.start, options.end, normalise=NORMALISATIONS[setup.data.normalise]
@@ -241,16 +229,10 @@ def build_net(config: NetConfig, inputs: tuple[int, int, int], outputs: int, see
     Traceback (most recent call last):
     bgd.runs.errors.RunError: net 'vgg16': images of shape (1, 8, 8) are too small for a VGG: pad them, or use ...
     """
-    net: nn.Module
     try:
-        if config.name == "mlp":
-            net = MLP(inputs, outputs, config.widths, init=config.init, seed=seed)
-        else:
-            net = NETS[config.name](inputs, outputs, init=config.init, seed=seed)
-            # the layout in which a CPU convolves faster, by a tenth or more; the numbers mean the same
-            net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        net = registry.build_net(config.name, inputs, outputs, init=config.init, seed=seed, widths=config.widths)
     except ValueError as error:
-        raise RunError(f"net {config.name!r}: {error}") from error
+        raise RunError(str(error)) from error
     return InBfloat16(net) if config.precision == "bfloat16" else net
 
 
@@ -266,7 +248,7 @@ def build_learner(config: RunConfig, stream: Stream) -> Learner:
     # the tasks of a drift are moments at which it is tested, all with the same images
     drifts = config.setup.stream.kind == "drifting"
     sizes = [len(task.train) for task in ([stream.tasks[0]] if drifts else stream.tasks)]
-    settings = _filled(config, train_size=sizes if config.method in ("vcl", "laplace") else sum(sizes))
+    settings = _filled(config, train_size=sizes if find_method(config.method).train_size_per_task else sum(sizes))
     return create(
         config.method,
         net.to(config.device),

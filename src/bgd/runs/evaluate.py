@@ -12,8 +12,8 @@ from torch.nn.functional import cross_entropy
 
 from bgd.inference import INFERENCES, Inference, Prediction
 from bgd.methods.common.base import Base
+from bgd.methods.common.posterior import PosteriorLearner
 from bgd.methods.common.types import Learner
-from bgd.methods.common.variational import Sampled
 from bgd.optim import BGD
 from bgd.scenarios import Batch
 
@@ -88,7 +88,7 @@ def stds(learner: Learner) -> Tensor | None:
     >>> stds(bgd)
     tensor([0.5000, 0.5000, 0.5000, 0.5000, 0.5000, 0.5000])
     """
-    if isinstance(learner, Sampled):
+    if isinstance(learner, PosteriorLearner):
         parts = list(learner.std().values())
     elif isinstance(learner, Base) and isinstance(learner.optimizer, BGD):
         optimizer = learner.optimizer

@@ -1,4 +1,4 @@
-"""Which outputs the loss runs over, and which may answer."""
+"""Which outputs the loss and the prediction run over."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def scores() -> torch.Tensor:
 def test_loss_equals_cross_entropy_over_the_chosen_columns(over, columns, scores):
     outputs = Outputs(HEADS, over)
     y = torch.tensor([2, 3] * 4)
-    outputs.note(torch.tensor([0]))
-    outputs.note(y)
+    outputs.add_labels(torch.tensor([0]))
+    outputs.add_labels(y)
     expected = F.cross_entropy(scores[:, columns], torch.tensor([columns.index(int(i)) for i in y]))
     assert torch.allclose(outputs.loss(scores, y, task=1), expected)
 
@@ -38,9 +38,9 @@ def test_the_task_of_each_sample_may_differ_within_a_batch(scores):
     y = 2 * task
     expected = torch.stack([outputs.loss(scores[i : i + 1], y[i : i + 1], int(task[i])) for i in range(8)]).mean()
     assert torch.allclose(outputs.loss(scores, y, task), expected)
-    answered = outputs.restrict(scores, task)
-    assert answered.isfinite().sum(1).tolist() == [2] * 8
-    assert answered[2, 4:].equal(scores[2, 4:])
+    restricted = outputs.restrict(scores, task)
+    assert restricted.isfinite().sum(1).tolist() == [2] * 8
+    assert restricted[2, 4:].equal(scores[2, 4:])
 
 
 def test_outputs_outside_the_loss_get_no_gradient(scores):
@@ -52,11 +52,11 @@ def test_outputs_outside_the_loss_get_no_gradient(scores):
 
 def test_importance_with_the_trick_does_not_depend_on_the_batch():
     outputs = Outputs(HEADS, "batch")
-    outputs.note(torch.tensor([2]))
-    outputs.note(torch.tensor([3]))
+    outputs.add_labels(torch.tensor([2]))
+    outputs.add_labels(torch.tensor([3]))
     assert outputs.consolidation_mask().tolist() == [False, False, True, True, False, False]
-    outputs.forget_current()
-    outputs.note(torch.tensor([4]))
+    outputs.clear_current()
+    outputs.add_labels(torch.tensor([4]))
     assert outputs.consolidation_mask().nonzero().tolist() == [[4]]
 
 
@@ -70,24 +70,22 @@ def test_importance_with_the_trick_does_not_depend_on_the_batch():
         (2, None, "needs the task of every batch"),
     ],
 )
-def test_labels_and_tasks_that_do_not_fit_are_named(y, task, message, scenarios, make_net):
+def test_labels_and_tasks_without_outputs_are_rejected(y, task, message, scenarios, make_net):
     learner = create("sgd", make_net(6), HEADS, scenarios["task"])
     with pytest.raises(ValueError, match=message):
         learner.observe(torch.zeros(1, 5), torch.tensor([y]), task)
 
 
-def test_a_net_of_another_width_is_named(scenarios, make_net):
+def test_a_net_of_another_width_is_rejected(scenarios, make_net):
     learner = create("sgd", make_net(5), HEADS, scenarios["task"])
     with pytest.raises(ValueError, match=r"shape \(1, 5\), but the heads have 6 outputs"):
         learner.observe(torch.zeros(1, 5), torch.tensor([2]), 1)
 
 
-def test_a_regression_refuses_targets_that_would_merely_broadcast():
+def test_a_regression_rejects_targets_that_would_merely_broadcast():
     outputs = Outputs(Heads(1, ((0,),)), likelihood=Gaussian())
     scores, y = torch.zeros(5, 1), torch.ones(5)
-    with pytest.raises(
-        MethodError, match=r"targets of shape \(5,\) for scores of shape \(5, 1\): hand over y\[:, None\]"
-    ):
+    with pytest.raises(MethodError, match=r"targets of shape \(5,\) for scores of shape \(5, 1\): pass y\[:, None\]"):
         outputs.loss(scores, y)
     with pytest.raises(MethodError, match="one for each output"):
         outputs.likelihood.score_gradients(scores, torch.ones(5, 2), "true")
@@ -95,7 +93,7 @@ def test_a_regression_refuses_targets_that_would_merely_broadcast():
 
 
 @pytest.mark.parametrize("method", ["bgd", "vcl", "bbb"])
-def test_draws_of_a_regression_are_averaged_as_numbers(method):
+def test_samples_of_a_regression_are_averaged_as_numbers(method):
     settings = {} if method == "bgd" else {"train_size": 10}
     net = torch.nn.Linear(3, 2)
     learner = create(
@@ -105,6 +103,6 @@ def test_draws_of_a_regression_are_averaged_as_numbers(method):
     torch.testing.assert_close(learner.predict(x), learner.predict_samples(x, 7).mean(0))
 
 
-def test_lwf_refuses_a_regression():
+def test_lwf_rejects_a_regression():
     with pytest.raises(MethodError, match="probabilities of labels"):
         create("lwf", torch.nn.Linear(3, 1), shared_heads(1, 1), scenario("domain"), likelihood=Gaussian())

@@ -8,14 +8,14 @@ from torch import nn
 from torch.distributions import Normal, kl_divergence
 
 from bgd.methods import BBB, VCL, Gaussian, Outputs, create
-from bgd.methods.common.variational import MeanField
+from bgd.methods.common.mean_field import MeanField
 from bgd.scenarios.heads import Heads
 
 ONE = Heads(1, ((0,),))
 
 
 def fit(learner, y, steps=1200) -> tuple[float, float]:
-    """Train on the whole of y; the mean and std averaged over the last third of the way (Adam keeps jittering)."""
+    """Train on the whole of y; the mean and std averaged over the last third of the steps (Adam keeps jittering)."""
     x = torch.ones(len(y), 1, dtype=y.dtype)
     means, stds = [], []
     for i in range(steps):
@@ -38,13 +38,13 @@ def test_bbb_recovers_the_posterior_of_a_gaussian_mean(sampling):
     y = torch.randn(20, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64) + 1
     mean, std = fit(gaussian_mean(BBB, sampling, train_size=20), y)
     precision = 1 / 0.5**2 + 20
-    # Local noise is drawn per sample: it has its own, smaller expectation error, and the same fixed point
+    # Local noise is sampled per sample: it has its own, smaller expectation error, and the same fixed point
     assert std == pytest.approx(precision**-0.5, rel=0.04)
     assert mean == pytest.approx(float(y.sum()) / precision, abs=0.03)
 
 
 @pytest.mark.parametrize("sampling", ["weights", "local"])
-def test_vcl_recovers_it_task_after_task(sampling):
+def test_vcl_recovers_it_after_each_task(sampling):
     g = torch.Generator().manual_seed(0)
     tasks = [torch.randn(n, 1, generator=g, dtype=torch.float64) + 1 for n in (10, 30)]
     learner = gaussian_mean(VCL, sampling, train_size=[10, 30])
@@ -95,10 +95,10 @@ def test_local_noise_has_the_moments_of_weight_noise():
     with torch.no_grad():
         learner.posterior.log_std["0.bias"].fill_(-2.0)
     x = torch.randn(1, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    draws = learner.predict_samples(x.repeat(20000, 1), 1)[0]
+    samples = learner.predict_samples(x.repeat(20000, 1), 1)[0]
     std = (0.4**2 * (x**2).sum() + torch.tensor(-4.0).exp()).sqrt()
-    assert torch.allclose(draws.std(0), std.expand(3), rtol=0.02)
-    assert torch.allclose(draws.mean(0), net(x)[0], atol=float(4 * std / 20000**0.5))
+    assert torch.allclose(samples.std(0), std.expand(3), rtol=0.02)
+    assert torch.allclose(samples.mean(0), net(x)[0], atol=float(4 * std / 20000**0.5))
 
 
 def test_a_bias_learns_its_std_beside_a_frozen_weight():
@@ -106,20 +106,20 @@ def test_a_bias_learns_its_std_beside_a_frozen_weight():
     net[0].weight.requires_grad_(False)
     learner = BBB(net, Outputs(Heads(3, ((0, 1, 2),))), train_size=10, std_init=0.4, lr=0.01, sampling="local")
     x = torch.ones(20000, 4)
-    draws = learner.predict_samples(x, 1)[0]
-    assert torch.allclose(draws.std(0), torch.tensor(0.4), rtol=0.03)
+    samples = learner.predict_samples(x, 1)[0]
+    assert torch.allclose(samples.std(0), torch.tensor(0.4), rtol=0.03)
     learner.observe(x[:8], torch.zeros(8, dtype=torch.int64))
     assert not torch.any(learner.posterior.std()["0.bias"] == 0.4)
 
 
-def test_local_sampling_names_the_layer_that_it_cannot_sample():
+def test_local_sampling_rejects_layers_other_than_linear():
     net = nn.Sequential(nn.Conv1d(1, 1, 1), nn.Flatten(), nn.Linear(4, 2))
     with pytest.raises(ValueError, match=r"'0.weight' belongs to Conv1d: use sampling='weights'"):
         BBB(net, Outputs(Heads(2, ((0, 1),))), train_size=10, sampling="local")
 
 
 @pytest.mark.parametrize("sampling", ["weights", "local"])
-def test_heads_of_tasks_to_come_keep_posterior_and_prior(sampling, scenarios, heads_of, make_net, make_batches):
+def test_heads_of_future_tasks_keep_posterior_and_prior(sampling, scenarios, heads_of, make_net, make_batches):
     scenario = scenarios["task"]
     net = make_net(6)
     start = net[4].weight.detach().clone()
@@ -139,7 +139,7 @@ def test_heads_of_tasks_to_come_keep_posterior_and_prior(sampling, scenarios, he
     assert torch.equal(q.prior_std["1.weight"], torch.where(learner.used["1.weight"], q.std()["1.weight"], 1.0))
     for batch in make_batches(1, scenario):
         learner.observe(*batch)
-    assert not torch.equal(net[4].weight[2:4], start[2:4])  # the second head has begun
+    assert not torch.equal(net[4].weight[2:4], start[2:4])  # the second head is trained
     assert torch.equal(net[4].weight[4:], start[4:])
 
 
@@ -149,6 +149,6 @@ def test_averaged_predictions_are_probabilities(scenarios, heads_of, make_net, m
     x = make_batches(0, scenario)[0].x
     p = learner.predict(x, 1).exp()
     assert torch.allclose(p.sum(1), torch.ones(len(x)))
-    draws = learner.predict_samples(x, 7, 1)
-    assert torch.allclose(p, draws.softmax(2).mean(0), atol=1e-6)
-    assert draws.std(0)[:, 2:4].min() > 0
+    samples = learner.predict_samples(x, 7, 1)
+    assert torch.allclose(p, samples.softmax(2).mean(0), atol=1e-6)
+    assert samples.std(0)[:, 2:4].min() > 0

@@ -9,8 +9,9 @@ from torch.nn import functional as F
 
 from bgd.methods.common.likelihoods import Gaussian
 from bgd.methods.common.outputs import Outputs
-from bgd.methods.curvature import importance
-from bgd.methods.curvature.importance import fisher, sensitivity, through_layers, through_vmap
+from bgd.methods.curvature import gradient_powers
+from bgd.methods.curvature.gradient_powers import sum_through_layers, sum_through_vmap
+from bgd.methods.curvature.importance import fisher, sensitivity
 from bgd.scenarios.heads import Heads
 from bgd.scenarios.types import Batch
 
@@ -30,7 +31,7 @@ def data(n: int = 10) -> Batch:
     return Batch(torch.randn(n, 6, generator=g, dtype=torch.float64), torch.randint(2, 4, (n,), generator=g), 1)
 
 
-def cut(batch: Batch, size: int) -> list[Batch]:
+def split_batch(batch: Batch, size: int) -> list[Batch]:
     return [Batch(batch.x[i : i + size], batch.y[i : i + size], batch.task) for i in range(0, len(batch.x), size)]
 
 
@@ -71,10 +72,10 @@ def test_sampled_labels_average_to_the_exact_fisher():
 def test_importance_does_not_depend_on_the_batch_size(measure, over):
     net, batch = mlp(), data()
     outputs = Outputs(HEADS, over)
-    outputs.note(batch.y)
+    outputs.add_labels(batch.y)
     whole = measure(net, outputs, [batch])
     for size in (1, 3):
-        parts = measure(net, outputs, cut(batch, size))
+        parts = measure(net, outputs, split_batch(batch, size))
         for name in whole:
             assert torch.allclose(whole[name], parts[name], rtol=1e-10, atol=1e-14)
             assert whole[name].abs().sum() > 0
@@ -93,14 +94,14 @@ class Convolution(nn.Module):
 
 
 @pytest.mark.parametrize("power", [1, 2])
-def test_the_fast_and_the_general_way_agree(power):
+def test_layers_and_vmap_give_the_same_sums(power):
     net, x = mlp(), data().x
     net[2].weight.requires_grad_(False)  # frozen weights have no importance
 
     def vectors(scores):
         return torch.stack([scores, scores.cos()])
 
-    fast, general = (way(net, x, vectors, power) for way in (through_layers, through_vmap))
+    fast, general = (sums(net, x, vectors, power) for sums in (sum_through_layers, sum_through_vmap))
     assert set(fast) == set(general) == {"0.weight", "0.bias", "4.weight", "4.bias"}
     for name in fast:
         assert torch.allclose(fast[name], general[name], rtol=1e-10, atol=1e-14)
@@ -108,8 +109,8 @@ def test_the_fast_and_the_general_way_agree(power):
 
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("chunk", [1, 2**22])
-def test_they_agree_on_convolutions(power, chunk, monkeypatch):
-    monkeypatch.setattr(importance, "CHUNK_NUMBERS", chunk)
+def test_layers_and_vmap_agree_on_convolutions(power, chunk, monkeypatch):
+    monkeypatch.setattr(gradient_powers, "CHUNK_NUMBERS", chunk)
     net = nn.Sequential(
         nn.Conv2d(2, 3, 3, stride=2, padding=1),
         nn.Tanh(),
@@ -118,23 +119,23 @@ def test_they_agree_on_convolutions(power, chunk, monkeypatch):
         nn.Linear(32, 4),
     ).double()
     x = torch.randn(5, 2, 8, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    fast, general = (way(net, x, lambda s: s[None], power) for way in (through_layers, through_vmap))
+    fast, general = (sums(net, x, lambda s: s[None], power) for sums in (sum_through_layers, sum_through_vmap))
     assert list(general) == ["0.weight", "0.bias", "2.weight", "4.weight", "4.bias"]
     for name in general:
         assert torch.allclose(fast[name], general[name], rtol=1e-10, atol=1e-14)
 
 
-def test_the_general_way_works_in_chunks(monkeypatch):
+def test_vmap_works_in_chunks(monkeypatch):
     net, x = mlp(), data().x
-    whole = through_vmap(net, x, lambda s: s[None], 2)
-    monkeypatch.setattr(importance, "CHUNK_NUMBERS", 3 * sum(p.numel() for p in net.parameters()))
-    parts = through_vmap(net, x, lambda s: s[None], 2)
+    whole = sum_through_vmap(net, x, lambda s: s[None], 2)
+    monkeypatch.setattr(gradient_powers, "CHUNK_NUMBERS", 3 * sum(p.numel() for p in net.parameters()))
+    parts = sum_through_vmap(net, x, lambda s: s[None], 2)
     for name in whole:
         assert torch.allclose(whole[name], parts[name], rtol=1e-12)
 
 
 @pytest.mark.parametrize("build", ["conv", "twice", "tied", "inplace", "three-d", "folded", "spectral-norm"])
-def test_nets_that_the_fast_way_would_get_wrong_take_the_general_one(build):
+def test_nets_that_the_layers_algorithm_does_not_support_use_vmap(build):
     class Twice(nn.Module):
         def __init__(self):
             super().__init__()
@@ -160,7 +161,7 @@ def test_nets_that_the_fast_way_would_get_wrong_take_the_general_one(build):
     net = (Convolution() if build == "conv" else Twice()).double()
     net.eval()
     batch, outputs = data(), Outputs(HEADS)
-    assert through_layers(net, batch.x, lambda s: s[None], 2) is None
+    assert sum_through_layers(net, batch.x, lambda s: s[None], 2) is None
     for value, expected in zip(
         fisher(net, outputs, [batch], "true").values(), plain_fisher(net, batch, "true", [0, 1, 2, 3]), strict=True
     ):
@@ -169,7 +170,7 @@ def test_nets_that_the_fast_way_would_get_wrong_take_the_general_one(build):
 
 def test_the_mini_batch_variant_is_that_of_hsu():
     net, outputs = mlp(), Outputs(HEADS)
-    batches = cut(data(10), 4)  # sizes 4, 4, 2
+    batches = split_batch(data(10), 4)  # sizes 4, 4, 2
     found = fisher(net, outputs, batches, "predicted", "batch")
     expected = [torch.zeros_like(p) for p in net.parameters()]
     for b in batches:
@@ -191,7 +192,7 @@ def test_mas_on_a_linear_map_equals_its_closed_form():
     head = sensitivity(net, Outputs(HEADS, "task"), [batch])["weight"]
     assert torch.allclose(head[2:], 2 / 2 * f[:, 2:].abs().T @ batch.x.abs() / len(f), rtol=1e-12)
     assert head[:2].eq(0).all()
-    batches = cut(batch, 4)
+    batches = split_batch(batch, 4)
     hsu = sum((2 / 4 * (b.x @ net.weight.detach().T).T @ b.x / len(b.x)).abs() for b in batches) / len(batches)
     found = sensitivity(net, Outputs(HEADS), batches, over="batch")["weight"]
     assert torch.allclose(found, hsu, rtol=1e-12)
@@ -209,7 +210,7 @@ def test_fisher_of_a_gaussian_is_the_second_moment_of_the_input():
         fisher(net, outputs, [batch], "predicted")
 
 
-def test_dropout_is_off_and_the_mode_returns():
+def test_dropout_is_off_and_the_mode_is_restored():
     net = nn.Sequential(mlp(), nn.Dropout(0.5)).train()
     batch = data()
     one, two = (fisher(net, Outputs(HEADS), [batch]) for _ in range(2))
@@ -217,14 +218,14 @@ def test_dropout_is_off_and_the_mode_returns():
     assert net.training
 
 
-def test_a_layer_that_is_kept_in_evaluation_mode_stays_there():
+def test_a_layer_in_evaluation_mode_stays_in_it():
     net = nn.Sequential(mlp().train(), nn.Dropout(0.5).eval())
     fisher(net, Outputs(HEADS), [data()])
     assert [module.training for module in net] == [True, False]
 
 
 @pytest.mark.parametrize("settings", [{"label": "exact", "over": "batch"}, {"over": "epoch"}])
-def test_impossible_choices_are_refused(settings):
+def test_invalid_choices_are_rejected(settings):
     with pytest.raises(ValueError, match=r"over='sample'|choose one of sample, batch"):
         fisher(mlp(), Outputs(HEADS), [data()], **settings)
     with pytest.raises(ValueError, match="no data to measure importance on"):
@@ -245,7 +246,7 @@ class Functional(nn.Module):
 def test_weights_that_are_used_functionally_too_count_with_all_their_uses():
     torch.manual_seed(3)
     net, batch = Functional().double(), data()
-    assert through_layers(net, batch.x, lambda scores: scores[None], power=2) is None
+    assert sum_through_layers(net, batch.x, lambda scores: scores[None], power=2) is None
     found = fisher(net, Outputs(HEADS, over="all"), [batch], "true", "sample")
     expected = plain_fisher(net, batch, "true", [0, 1, 2, 3])
     torch.testing.assert_close(list(found.values()), expected)

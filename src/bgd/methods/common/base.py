@@ -1,4 +1,4 @@
-"""What learners have in common: a network, its outputs, an optimizer, and a memory that is saved whole."""
+"""What learners have in common: a network, its outputs, an optimizer, and a state that is saved whole."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bgd.optim.noise import fold
 from bgd.scenarios.types import Batch, Knowledge
 from bgd.validation import check_choice
 
-_LEARNER = 2  # apart from other uses of a run's seed
+_LEARNER = 2  # separates the learner's generator from other uses of a run's seed
 
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
@@ -33,28 +33,32 @@ def optimizer_for(parameters: Iterable[nn.Parameter], name: str, lr: float) -> t
     0.001
     """
     check_choice("optimizer", name, OPTIMIZERS)
-    learning = [p for p in parameters if p.requires_grad]
+    trainable = [p for p in parameters if p.requires_grad]
     settings: dict[str, Any] = {"lr": lr}
-    if name != "sgd" and all(p.device.type == "cpu" and p.is_floating_point() for p in learning):
+    if name != "sgd" and all(p.device.type == "cpu" and p.is_floating_point() for p in trainable):
         settings["fused"] = True  # a quarter of the time of torch's default on a CPU
-    return OPTIMIZERS[name](learning, **settings)
+    return OPTIMIZERS[name](trainable, **settings)
 
 
-def trainable(net: nn.Module) -> dict[str, nn.Parameter]:
-    """The parameters that learn, by name.
+def trainable_parameters(net: nn.Module) -> dict[str, nn.Parameter]:
+    """The parameters that require gradients, by name.
 
-    >>> list(trainable(nn.Linear(1, 1)))
+    >>> list(trainable_parameters(nn.Linear(1, 1)))
     ['weight', 'bias']
     """
     return {name: p for name, p in net.named_parameters() if p.requires_grad}
 
 
 class Base:
-    """Gradient descent on the loss of each batch: a whole learner, and the ground that others stand on.
+    """Gradient descent on the loss of each batch: a complete learner, and the base class of all others.
 
-    A method overrides the moment it changes: ``before_step`` (gradients are there, weights have not moved),
-    ``after_step``, or ``end_task``; and lists in ``state_attributes`` the attributes that it must remember: tensors,
-    numbers, dicts of them, generators, or anything with a ``state_dict`` of its own.
+    A method overrides the hook it needs: ``before_step`` (gradients are computed, weights not yet updated),
+    ``after_step``, or ``end_task``; and lists in ``state_attributes`` the attributes that belong to its checkpoint:
+    tensors, numbers, dicts of them, generators, or anything with a ``state_dict`` of its own. Its keyword-only
+    arguments are its settings.
+
+    The other class attributes are what the runner and the reports need to know of a method: see
+    :class:`~bgd.methods.common.types.Learner`.
 
     Args:
         net: any module that maps (B, ...) to scores (B, outputs).
@@ -63,7 +67,9 @@ class Base:
     """
 
     needs: Knowledge = Knowledge.NOTHING
-    joint: bool = False
+    joint: ClassVar[bool] = False
+    upper_bound: ClassVar[bool] = False
+    train_size_per_task: ClassVar[bool] = False
     state_attributes: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, net: nn.Module, outputs: Outputs, optimizer: torch.optim.Optimizer) -> None:
@@ -74,12 +80,12 @@ class Base:
 
     def observe(self, x: Tensor, y: Tensor, task: int | Tensor | None = None) -> float:
         """One step of the optimizer on the mean loss of the batch; returns that loss."""
-        self.outputs.note(y)
+        self.outputs.add_labels(y)
         if not self.net.training:
             self.net.train()
         self.optimizer.zero_grad()
         loss = self.loss(x, y, task)
-        value = self.finite(loss)
+        value = self.check_finite(loss)
         loss.backward()  # type: ignore[no-untyped-call]
         batch = Batch(x, y, task)
         self.before_step(batch)
@@ -93,20 +99,20 @@ class Base:
         return self.outputs.loss(self.scores(x), y, task)
 
     def scores(self, x: Tensor) -> Tensor:
-        """What the network says, once its shape is known to fit the heads."""
+        """The scores of the network, checked against the number of outputs of the heads."""
         scores: Tensor = self.net(x)
         check_outputs(self.net, scores, self.outputs.heads)
         return scores
 
     def before_step(self, batch: Batch) -> None:
-        """Gradients are in ``p.grad``; the weights have not moved yet."""
+        """Gradients are in ``p.grad``; the weights have not been updated yet."""
 
     def after_step(self, batch: Batch) -> None:
-        """The weights have moved."""
+        """The weights have been updated."""
 
     def end_task(self, batches: Iterable[Batch] = ()) -> None:  # noqa: ARG002
         """Nothing to do at a boundary."""
-        self.outputs.forget_current()
+        self.outputs.clear_current()
 
     @torch.no_grad()
     def predict(self, x: Tensor, task: int | Tensor | None = None) -> Tensor:
@@ -114,24 +120,23 @@ class Base:
         with evaluating(self.net):
             return self.outputs.restrict(self.scores(x), task)
 
-    def finite(self, loss: Tensor) -> float:
+    def check_finite(self, loss: Tensor) -> float:
         """The value of the loss; an error rather than a step into NaN."""
         value = loss.item()
         if not math.isfinite(value):
             raise MethodError(
                 f"{type(self).__name__}: the loss of iteration {self.iteration} is {value}, and no step was taken. "
-                "Look for NaN in the input, or lower lr (and the coefficient of the penalty)"
+                "Check the input for NaN, or lower lr (and the coefficient of the penalty)"
             )
         return value
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the next step depends on."""
-        attributes = ("net", "outputs", "optimizer", "iteration", *self.state_attributes)
-        return {name: _freeze(getattr(self, name)) for name in attributes}
+        return {name: _snapshot(getattr(self, name)) for name in self._attributes()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a ``state_dict`` of a learner made with the same settings."""
-        attributes = ("net", "outputs", "optimizer", "iteration", *self.state_attributes)
+        attributes = self._attributes()
         if set(state) != set(attributes):
             raise MethodError(
                 f"this is not the state of a {type(self).__name__}: it holds {sorted(state)}, "
@@ -142,13 +147,17 @@ class Base:
             if isinstance(value, torch.Generator):
                 value.set_state(state[name].cpu())
             elif hasattr(value, "load_state_dict"):
-                value.load_state_dict(copy.deepcopy(state[name]))  # an optimizer would keep the tensors, and move them
+                # a copy, since an optimizer would keep the tensors and update them in place
+                value.load_state_dict(copy.deepcopy(state[name]))
             else:
-                setattr(self, name, _to(copy.deepcopy(state[name]), device_of(self.net)))
+                setattr(self, name, _to_device(copy.deepcopy(state[name]), device_of(self.net)))
+
+    def _attributes(self) -> tuple[str, ...]:
+        return ("net", "outputs", "optimizer", "iteration", *self.state_attributes)
 
 
 def device_of(net: nn.Module) -> torch.device:
-    """Where the network's first parameter lives.
+    """The device of the network's first parameter.
 
     >>> device_of(nn.Linear(1, 1))
     device(type='cpu')
@@ -157,9 +166,9 @@ def device_of(net: nn.Module) -> torch.device:
 
 
 def generator_for(net: nn.Module, seed: int) -> torch.Generator:
-    """A learner's own source of randomness, beside its network: the global generator stays untouched.
+    """A learner's own source of randomness, on the device of its network: the global generator stays untouched.
 
-    It does not begin at the seed itself, from which a run draws the weights: the first noise would equal them.
+    It is not seeded with the seed itself, which also initialises the weights: the first noise would equal them.
 
     >>> one, other = (generator_for(nn.Linear(1, 1), seed=7) for _ in range(2))
     >>> one.initial_seed() == other.initial_seed() != 7
@@ -168,18 +177,18 @@ def generator_for(net: nn.Module, seed: int) -> torch.Generator:
     return torch.Generator(device_of(net)).manual_seed(fold(seed, _LEARNER))
 
 
-def _freeze(value: Any) -> Any:
-    """A copy in plain containers, tensors and numbers, safe from further training."""
+def _snapshot(value: Any) -> Any:
+    """A copy in plain containers, tensors and numbers, which further training does not change."""
     if isinstance(value, torch.Generator):
         return value.get_state()
     return copy.deepcopy(value.state_dict() if hasattr(value, "state_dict") else value)
 
 
-def _to(value: Any, device: torch.device) -> Any:
+def _to_device(value: Any, device: torch.device) -> Any:
     if isinstance(value, Tensor):
         return value.to(device)
     if isinstance(value, dict):
-        return {key: _to(v, device) for key, v in value.items()}
+        return {key: _to_device(v, device) for key, v in value.items()}
     if isinstance(value, list):
-        return [_to(v, device) for v in value]
+        return [_to_device(v, device) for v in value]
     return value

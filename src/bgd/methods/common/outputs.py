@@ -20,12 +20,12 @@ al. in class learning); the labels of the batch (the labels trick)."""
 
 
 class Outputs:
-    """The output layer as a learner sees it: its heads, its loss, and the labels it has met.
+    """The output layer as a learner sees it: its heads, its loss, and the labels seen so far.
 
     Args:
         heads: which outputs belong to which task.
         over: which outputs the training loss runs over.
-        likelihood: what the scores mean; :class:`~bgd.methods.common.likelihoods.Categorical` by default.
+        likelihood: the loss; :class:`~bgd.methods.common.likelihoods.Categorical` by default.
 
     >>> outputs = Outputs(Heads(4, ((0, 1), (2, 3))), over="task")
     >>> outputs.restrict(torch.zeros(1, 4), task=1)
@@ -39,22 +39,22 @@ class Outputs:
         self.heads = heads
         self.over = over
         self.likelihood = Categorical() if likelihood is None else likelihood
-        if over != "all" and not isinstance(self.likelihood, Categorical):
+        if over != "all" and not self.likelihood.classification:
             raise MethodError(f"loss_over={over!r} is for classification; use 'all' with {self.likelihood!r}")
-        self.seen = torch.zeros(heads.outputs, dtype=torch.bool)  # labels met so far
-        self.current = torch.zeros(heads.outputs, dtype=torch.bool)  # labels met since the last boundary
-        self._of_task = torch.zeros(len(heads.tasks), heads.outputs, dtype=torch.bool)
+        self.seen = torch.zeros(heads.outputs, dtype=torch.bool)  # labels of all batches so far
+        self.current = torch.zeros(heads.outputs, dtype=torch.bool)  # labels since the last boundary
+        self._task_masks = torch.zeros(len(heads.tasks), heads.outputs, dtype=torch.bool)
         for t, outputs in enumerate(heads.tasks):
-            self._of_task[t, list(outputs)] = True
+            self._task_masks[t, list(outputs)] = True
 
     def to(self, device: torch.device) -> Outputs:
-        """Keep the masks where the network is; returns itself."""
-        self.seen, self.current, self._of_task = (m.to(device) for m in (self.seen, self.current, self._of_task))
+        """Move the masks to the device of the network; returns itself."""
+        self.seen, self.current, self._task_masks = (m.to(device) for m in (self.seen, self.current, self._task_masks))
         return self
 
-    def note(self, y: Tensor) -> None:
-        """Remember the labels of a batch, once it is clear that the network has outputs for them."""
-        if not isinstance(self.likelihood, Categorical):
+    def add_labels(self, y: Tensor) -> None:
+        """Record the labels of a batch as seen, after checking that the network has outputs for them."""
+        if not self.likelihood.classification:
             return
         low, high = (int(v) for v in y.aminmax()) if len(y) else (0, 0)
         if low < 0 or high >= self.heads.outputs:
@@ -65,8 +65,8 @@ class Outputs:
         self.seen[y] = True
         self.current[y] = True
 
-    def forget_current(self) -> None:
-        """A boundary: no label of the next task has been met yet."""
+    def clear_current(self) -> None:
+        """A boundary: no label of the next task has been seen yet."""
         self.current.zero_()
 
     def mask(self, y: Tensor, task: int | Tensor | None = None) -> Tensor | None:
@@ -77,30 +77,32 @@ class Outputs:
             return self.seen
         if self.over == "batch":
             return labels_present(y, self.heads.outputs)
-        mask = self._head(task)
+        mask = self._head_mask(task)
         inside = mask[y] if mask.ndim == 1 else mask.gather(1, y[:, None])
         if not inside.all():
             label = int(y[~inside.flatten()][0])
-            raise MethodError(f"label {label} is not in the head of its task {task}, outputs {self._describe(task)}")
+            raise MethodError(
+                f"label {label} is not in the head of its task {task}, outputs {self._describe_head(task)}"
+            )
         return mask
 
     def consolidation_mask(self, task: int | Tensor | None = None) -> Tensor | None:
         """The outputs that matter to a whole task: as ``mask``, whatever the batch size.
 
-        With the labels trick these are the labels met since the last boundary: with the labels of a batch
-        instead, a small batch would make the importance of every weight vanish (a single label has no rival).
+        With the labels trick these are the labels since the last boundary: with the labels of a batch instead, a
+        small batch would make the importance of every weight vanish (a softmax over one label is constant).
         """
         if self.over == "all":
             return None
         if self.over == "task":
-            return self._head(task)
-        met = self.seen if self.over == "seen" else self.current
-        if not met.any():
+            return self._head_mask(task)
+        labels = self.seen if self.over == "seen" else self.current
+        if not labels.any():
             raise MethodError(
-                "no label has been met since the start or the last boundary, so nothing says which outputs matter: "
-                "observe the task before it ends, or hand its labels to outputs.note"
+                "no label has been seen since the start or the last boundary, so it is unknown which outputs matter: "
+                "observe the task before it ends, or pass its labels to outputs.add_labels"
             )
-        return met
+        return labels
 
     def loss(self, scores: Tensor, y: Tensor, task: int | Tensor | None = None, reduction: str = "mean") -> Tensor:
         """The likelihood's loss over the chosen outputs; ``reduction`` is "mean", "sum" or "none"."""
@@ -111,43 +113,43 @@ class Outputs:
 
     def restrict(self, scores: Tensor, task: int | Tensor | None = None) -> Tensor:
         """Scores for prediction: where a task is given, the outputs outside its head are -inf."""
-        return scores if task is None else masked(scores, self._head(task))
+        return scores if task is None else masked(scores, self._head_mask(task))
 
     def average(self, scores: Tensor) -> Tensor:
-        """One prediction from draws (draws, B, outputs): the log of their mean probability, or a regression's mean.
+        """One prediction from sampled scores (samples, B, outputs): the log of the mean probability, or a plain mean.
 
         >>> Outputs(Heads(2, ((0, 1),))).average(torch.zeros(3, 1, 2)).exp()
         tensor([[0.5000, 0.5000]])
         """
-        if not isinstance(self.likelihood, Categorical):
+        if not self.likelihood.classification:
             return scores.mean(dim=0)
         return torch.logsumexp(scores.log_softmax(dim=-1), dim=0) - math.log(len(scores))
 
     def groups(self, among: Tensor) -> list[Tensor]:
-        """The outputs marked in ``among``, cut into those that compete in one softmax."""
+        """The outputs marked in ``among``, grouped by the softmax in which they compete."""
         if self.over != "task":
             return [among.nonzero()[:, 0]] if among.any() else []
         heads = [torch.tensor(h, device=among.device) for h in dict.fromkeys(self.heads.tasks)]
         return [h for h in heads if among[h].any()]
 
     def state_dict(self) -> dict[str, Any]:
-        """The labels met."""
+        """The labels seen."""
         return {"seen": self.seen, "current": self.current}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the labels met."""
+        """Restore the labels seen."""
         self.seen.copy_(state["seen"])
         self.current.copy_(state["current"])
 
-    def _head(self, task: int | Tensor | None) -> Tensor:
+    def _head_mask(self, task: int | Tensor | None) -> Tensor:
         if task is None:
             raise MethodError("loss_over='task' needs the task of every batch; use 'all', 'seen' or 'batch'")
         low, high = (int(task), int(task)) if isinstance(task, int) else (int(task.min()), int(task.max()))
-        if low < 0 or high >= len(self._of_task):
-            raise MethodError(f"task {low if low < 0 else high} has no head: there are {len(self._of_task)} tasks")
-        return self._of_task[task]
+        if low < 0 or high >= len(self._task_masks):
+            raise MethodError(f"task {low if low < 0 else high} has no head: there are {len(self._task_masks)} tasks")
+        return self._task_masks[task]
 
-    def _describe(self, task: int | Tensor | None) -> str:
+    def _describe_head(self, task: int | Tensor | None) -> str:
         return str(self.heads.tasks[task]) if isinstance(task, int) else "of mixed tasks"
 
 

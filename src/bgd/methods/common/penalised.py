@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from bgd.methods.common.base import Base, optimizer_for, trainable
+from bgd.methods.common.base import Base, optimizer_for, trainable_parameters
 from bgd.methods.common.outputs import Outputs
 from bgd.methods.common.penalty import QuadraticPenalty, Weights
 from bgd.scenarios.types import Batch, Knowledge
@@ -16,28 +16,26 @@ from bgd.validation import check_numbers, check_whole
 
 
 class Penalised(Base):
-    """Minimises loss + coefficient x sum_i Omega_i (theta_i - theta*_i)^2; a method says what Omega is.
+    """Minimises loss + coefficient x sum_i Omega_i (theta_i - theta*_i)^2; a method defines Omega.
 
     **Every n iterations.** With ``consolidate_every=n`` the learner needs no boundaries: at every n-th
-    iteration it does what it would do at the end of a task, on the batch at hand. The order within such an
+    iteration it does what it would do at the end of a task, on the current batch. The order within such an
     iteration is: gradient of loss and penalty at theta_t, consolidation (Omega grows by the batch's
     importance at theta_t, the anchor moves to theta_t), step to theta_t+1. The order matters: were the anchor
-    moved *after* the step, then with n = 1 the weights would always stand on their anchor, the penalty's
-    gradient would always be 0, and the method would be plain SGD. As it is, with n = 1 the anchor is the
-    place of the iteration before, and the penalty opposes the last move, 2 c Omega (theta_t - theta_t-1): a
-    friction that grows with importance. The paper says only that the core action was taken at every
+    moved *after* the step, then with n = 1 the weights would always equal their anchor, the penalty's
+    gradient would always be 0, and the method would be plain SGD. As it is, with n = 1 the anchor are the
+    weights of the iteration before, and the penalty opposes the last update, 2 c Omega (theta_t - theta_t-1): a
+    friction that grows with importance. The paper states only that the core action was taken at every
     iteration; this order is our reading of it.
 
     That friction is stable under SGD only while 2 lr c Omega < 1, and Omega keeps growing: in gradient form a long
     stream ends in an error about a loss that is not finite (ours on continuous Permuted MNIST, by Online EWC with the
-    paper's lr 0.01 and coefficient 0.1: after 5,771 iterations). Therefore ``proximal`` is the default here: in place
-    of the penalty's gradient, its proximal step follows the optimizer's, theta <- theta + k / (1 + k) (theta* - theta)
-    with k = 2 lr c Omega. It is stable for any k. With n = 1 it divides the step of each weight by 1 + k: the more
-    important, the slower, and to first order in k the same as the friction.
+    paper's lr 0.01 and coefficient 0.1: after 5,771 iterations). Therefore ``proximal`` is the default in this case:
+    instead of the penalty's gradient, its proximal step follows the optimizer's, theta <- theta + k / (1 + k)
+    (theta* - theta) with k = 2 lr c Omega. It is stable for any k. With n = 1 it divides the step of each weight by
+    1 + k: the more important, the slower, and to first order in k the same as the friction.
 
     Args:
-        net: any module that maps (B, ...) to scores (B, outputs).
-        outputs: which outputs the loss runs over.
         optimizer: "sgd", "adam" or "adagrad".
         lr: its learning rate.
         coefficient: the strength of the penalty.
@@ -68,34 +66,34 @@ class Penalised(Base):
         self.coefficient = coefficient
         self.consolidate_every = consolidate_every
         self.proximal = consolidate_every is not None if proximal is None else proximal
-        self.penalty = QuadraticPenalty(trainable(net))
+        self.penalty = QuadraticPenalty(trainable_parameters(net))
 
     def importance(self, batches: Iterable[Batch]) -> Weights:
         """Omega of the task just ended."""
         raise NotImplementedError
 
     def consolidate(self, batches: Iterable[Batch]) -> None:
-        """The core action: Omega grows, the anchor moves to the weights of this moment."""
+        """The core action: Omega grows, the anchor moves to the current weights."""
         self.penalty.accumulate(self.importance(batches))
 
     def before_step(self, batch: Batch) -> None:
-        """Add the penalty's gradient; consolidate if it is time to."""
+        """Add the penalty's gradient; consolidate at every n-th iteration."""
         if not self.proximal:
             self.penalty.add_gradient(self.coefficient)
         if self.consolidate_every and (self.iteration + 1) % self.consolidate_every == 0:
             self.consolidate([batch])
-            self.outputs.forget_current()
+            self.outputs.clear_current()
 
     def after_step(self, batch: Batch) -> None:  # noqa: ARG002
-        """The proximal step, if asked for."""
+        """The proximal step, if enabled."""
         if self.proximal:
-            self.penalty.pull(self.coefficient, self.optimizer.param_groups[0]["lr"])
+            self.penalty.proximal_step(self.coefficient, self.optimizer.param_groups[0]["lr"])
 
     def end_task(self, batches: Iterable[Batch] = ()) -> None:
         """Consolidate, unless that happens every n iterations anyway."""
         if self.consolidate_every is None:
             self.consolidate(batches)
-        self.outputs.forget_current()
+        self.outputs.clear_current()
 
 
 def ones_like(parameters: dict[str, nn.Parameter]) -> Weights:

@@ -1,4 +1,4 @@
-"""The quadratic penalty that holds important weights near where old tasks left them."""
+"""The quadratic penalty that keeps important weights near their values after old tasks."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Weights = dict[str, Tensor]
 
 
 class QuadraticPenalty:
-    """R(theta) = sum_i Omega_i (theta_i - theta*_i)^2, with no 1/2; plus a constant that no gradient sees.
+    """R(theta) = sum_i Omega_i (theta_i - theta*_i)^2, with no 1/2; plus a constant without a gradient.
 
     The gradient 2 c Omega (theta - theta*) is added to ``p.grad`` in closed form: no second backward pass,
     and with c = 0 the gradients stay as they are, bit for bit.
 
     Args:
-        parameters: the weights to hold, by name. Nothing is held before the first ``accumulate`` or
+        parameters: the weights to penalise, by name. The penalty is 0 before the first ``accumulate`` or
             ``add_task``.
 
     >>> p = nn.Parameter(torch.tensor([1.0]))
@@ -38,7 +38,7 @@ class QuadraticPenalty:
 
     @torch.no_grad()
     def accumulate(self, importance: Weights, decay: float = 1.0) -> None:
-        """Omega <- decay Omega + importance, theta* <- theta: one anchor, at the weights of this moment."""
+        """Omega <- decay Omega + importance, theta* <- theta: one anchor, at the current weights."""
         for name, p in self.parameters.items():
             old = self.importance.get(name)
             self.importance[name] = importance[name] + (0 if old is None else decay * old)
@@ -66,20 +66,20 @@ class QuadraticPenalty:
 
     @torch.no_grad()
     def value(self) -> float:
-        """R(theta) at the weights of this moment."""
+        """R(theta) at the current weights."""
         terms = ((o * (self.parameters[n] - self.anchor[n]).square()).sum() for n, o in self.importance.items())
         return float(sum(terms)) + self.constant
 
     @torch.no_grad()
     def add_gradient(self, coefficient: float) -> None:
-        """Add 2 c Omega (theta - theta*) to the gradients; weights without one do not move, and need none."""
+        """Add 2 c Omega (theta - theta*) to the gradients; weights without one are not updated, and need none."""
         for name, omega in self.importance.items():
             p = self.parameters[name]
             if p.grad is not None:
                 p.grad.addcmul_(omega, p - self.anchor[name], value=2 * coefficient)
 
     @torch.no_grad()
-    def pull(self, coefficient: float, lr: float) -> None:
+    def proximal_step(self, coefficient: float, lr: float) -> None:
         """The proximal step: theta <- argmin_z |z - theta|^2 / (2 lr) + c sum Omega (z - theta*)^2.
 
         In closed form theta <- theta + k / (1 + k) (theta* - theta), k = 2 lr c Omega: stable for any c,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -12,7 +12,7 @@ from bgd.scenarios.types import Batch, Knowledge
 
 
 class MethodError(SettingError):
-    """A method that cannot run as asked: unknown, wrongly set, or in need of what the scenario withholds.
+    """A method that cannot run as requested: unknown, wrongly set, or in need of what the scenario withholds.
 
     >>> raise MethodError("no method 'adm': did you mean 'adam'?")
     Traceback (most recent call last):
@@ -22,17 +22,22 @@ class MethodError(SettingError):
 
 @runtime_checkable
 class Learner(Protocol):
-    """Learns from one batch at a time, and is told no more than its scenario reveals.
+    """Learns from one batch at a time, and receives no more than its scenario reveals.
 
     Where the data of a finished task comes from: several methods (EWC, MAS) measure how important each weight
-    was to the task just ended, and need its data once more to do so. The learner keeps no copy and holds no
+    was to the task just ended, and need its data a second time to do so. The learner keeps no copy and holds no
     reference to a data set. Instead the runner, at a boundary that the scenario reveals, calls ``end_task``
-    with one more pass over the training batches of that task, in any order and batch size. Methods that do
-    not look back ignore it. In task-agnostic scenarios ``end_task`` is never called.
+    with a second pass over the training batches of that task, in any order and batch size. Methods without
+    consolidation ignore it. In task-agnostic scenarios ``end_task`` is never called.
+
+    What the runner and the reports read of a method are its class attributes, never its name.
 
     Attributes:
-        needs: what the learner must be told while it trains.
-        joint: whether it is meant for a stream that mixes all tasks (only Offline, the upper bound).
+        needs: what the learner must be given while it trains: nothing, task boundaries, or task ids. A learner may
+            need less than its class, depending on its settings.
+        joint: trained on all tasks at once, on a stream that mixes them.
+        upper_bound: a reference that the others are compared with, and that never counts as the best of them.
+        train_size_per_task: the setting ``train_size`` gets one number for each task, rather than their sum.
 
     >>> import torch
     >>> from bgd.methods import create
@@ -45,7 +50,9 @@ class Learner(Protocol):
     """
 
     needs: Knowledge
-    joint: bool
+    joint: ClassVar[bool]
+    upper_bound: ClassVar[bool]
+    train_size_per_task: ClassVar[bool]
 
     def observe(self, x: Tensor, y: Tensor, task: int | Tensor | None = None) -> float:
         """Learn from one batch; returns its mean loss before the update.
@@ -54,16 +61,16 @@ class Learner(Protocol):
         """
 
     def end_task(self, batches: Iterable[Batch] = ()) -> None:
-        """Close a task: called only where the scenario reveals boundaries, with the task's data once more."""
+        """Close a task: called only where the scenario reveals boundaries, with the task's data a second time."""
 
     def predict(self, x: Tensor, task: int | Tensor | None = None) -> Tensor:
         """Scores (B, outputs), the higher the likelier; outputs outside the given task's head are -inf.
 
-        Never changes the learner: training goes on bit for bit as if it had not been called.
+        Never changes the learner: training continues bit for bit as if it had not been called.
         """
 
     def state_dict(self) -> dict[str, Any]:
         """Everything: weights, optimizer, importances, generators, counters; fit for ``weights_only=True``."""
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on exactly where the learner that gave ``state`` stood."""
+        """Continue exactly from the state of the learner that returned ``state``."""

@@ -1,4 +1,4 @@
-"""The curvature of a task's loss at the weights of this moment, for the Laplace approximations.
+"""The curvature of a task's loss at the current weights, for the Laplace approximations.
 
 Both kinds are Fisher information, *summed over the samples*: the precision that the data adds to a Gaussian posterior.
 With cross-entropy or squared error, and labels "sampled" (on average) or "exact", it is the generalised Gauss-Newton
@@ -14,16 +14,18 @@ import torch
 from torch import Tensor, nn
 
 from bgd.inference import evaluating
-from bgd.methods.common.base import trainable
+from bgd.methods.common.base import trainable_parameters
 from bgd.methods.common.likelihoods import Label, Likelihood
 from bgd.methods.common.outputs import masked
 from bgd.methods.common.types import MethodError
-from bgd.methods.curvature.importance import per_sample
-from bgd.methods.curvature.kronecker import Curvature, Diagonal, Kronecker, join, layers_of, recording
+from bgd.methods.curvature.blocks import Curvature, Diagonal, Kronecker
+from bgd.methods.curvature.gradient_powers import sum_gradient_powers
+from bgd.methods.curvature.layers import find_layers, join_columns
+from bgd.methods.curvature.recording import recording
 from bgd.validation import check_choice
 
 Shape = Literal["diagonal", "kronecker"]
-"""What is kept of the curvature: each weight by itself, or one Kronecker product for each layer."""
+"""The approximation of the curvature: each weight by itself, or one Kronecker product for each layer."""
 
 Groups = dict[str, list[nn.Parameter]]
 """The parameters of each block, by the block's name."""
@@ -42,19 +44,19 @@ class Samples(NamedTuple):
             yield Samples(*(None if t is None else t[i : i + size] for t in self))  # type: ignore[arg-type]
 
 
-def groups_of(net: nn.Module, shape: Shape) -> Groups:
+def parameter_groups(net: nn.Module, shape: Shape) -> Groups:
     """Which parameters make a block: those of a layer for Kronecker products, each by itself for diagonals.
 
-    >>> [len(groups_of(nn.Linear(2, 2), shape)) for shape in ("kronecker", "diagonal")]
+    >>> [len(parameter_groups(nn.Linear(2, 2), shape)) for shape in ("kronecker", "diagonal")]
     [1, 2]
     """
     check_choice("curvature", shape, get_args(Shape))
     if shape == "kronecker":
-        return {name: list(layer.parameters(recurse=False)) for name, layer in layers_of(net).items()}
-    return {name: [p] for name, p in trainable(net).items()}
+        return {name: list(layer.parameters(recurse=False)) for name, layer in find_layers(net).items()}
+    return {name: [p] for name, p in trainable_parameters(net).items()}
 
 
-def curvature_of(
+def measure_curvature(
     net: nn.Module,
     likelihood: Likelihood,
     data: Iterable[Samples],
@@ -64,11 +66,11 @@ def curvature_of(
 ) -> tuple[Curvature, int]:
     """The curvature of the loss summed over the data, and the number of samples; the net in evaluation mode.
 
-    A Kronecker block is N (mean_b A_b) x (mean_b G_b), however the data is cut into batches.
+    A Kronecker block is N (mean_b A_b) x (mean_b G_b), whatever the batch size.
 
     Args:
         net: the network.
-        likelihood: what its scores mean.
+        likelihood: its loss.
         data: at least one batch.
         shape: of the curvature.
         label: which labels to average over, see :data:`~bgd.methods.common.likelihoods.Label`.
@@ -76,7 +78,7 @@ def curvature_of(
 
     >>> from bgd.methods.common.likelihoods import Gaussian
     >>> data = [Samples(torch.tensor([[1.0], [3.0]]), torch.zeros(2, 1), None)]
-    >>> blocks, count = curvature_of(nn.Linear(1, 1, bias=False), Gaussian(), data, "diagonal", "exact")
+    >>> blocks, count = measure_curvature(nn.Linear(1, 1, bias=False), Gaussian(), data, "diagonal", "exact")
     >>> blocks["weight"].d, count
     (tensor([[10.]]), 2)
     """
@@ -96,7 +98,7 @@ def curvature_of(
                 old = total.get(name)
                 total[name] = sums if old is None else [a + b for a, b in zip(old, sums, strict=True)]
     if not count:
-        raise MethodError("no data to measure curvature on: hand end_task the batches of the task just ended")
+        raise MethodError("no data to measure curvature on: pass end_task the batches of the task just ended")
     return {
         name: Diagonal(sums[0]) if len(sums) == 1 else Kronecker(sums[0] / count, sums[1])
         for name, sums in total.items()
@@ -104,8 +106,8 @@ def curvature_of(
 
 
 def _diagonal(net: nn.Module, samples: Samples, vectors: Callable[..., Tensor]) -> dict[str, list[Tensor]]:
-    squares = per_sample(net, samples.x, lambda scores: vectors(scores, samples), power=2)
-    return {name: [join([square])] for name, square in squares.items()}
+    squares = sum_gradient_powers(net, samples.x, lambda scores: vectors(scores, samples), power=2)
+    return {name: [join_columns([square])] for name, square in squares.items()}
 
 
 def _kronecker(net: nn.Module, samples: Samples, vectors: Callable[..., Tensor]) -> dict[str, list[Tensor]]:

@@ -11,7 +11,7 @@ from bgd.methods import create
 
 
 @pytest.mark.parametrize("batched", [False, True])
-def test_it_is_the_optimizer_in_a_plain_loop(batched, scenarios, heads_of, make_net, make_batches):
+def test_the_learner_equals_the_optimizer_in_a_plain_loop(batched, scenarios, heads_of, make_net, make_batches):
     scenario = scenarios["class"]
     settings = {"std_init": 0.1, "mc_samples": 4}
     learner = create(
@@ -49,9 +49,9 @@ def test_predictions_are_the_mean_networks_or_the_mean_probabilities(
     scenario = scenarios["task"]
     learner = create("bgd", make_net(6), heads_of(scenario), scenario, std_init=0.3, test_samples=test_samples)
     x = make_batches(1, scenario)[0].x
-    draws = learner.predict_samples(x, 5, 1)
-    assert draws.shape == (5, len(x), 6)
-    assert draws[:, :, 2:4].std(0).min() > 0
-    expected = draws.softmax(2).mean(0) if test_samples else learner.net(x)[:, 2:4].softmax(1)
+    samples = learner.predict_samples(x, 5, 1)
+    assert samples.shape == (5, len(x), 6)
+    assert samples[:, :, 2:4].std(0).min() > 0
+    expected = samples.softmax(2).mean(0) if test_samples else learner.net(x)[:, 2:4].softmax(1)
     found = learner.predict(x, 1).softmax(1)
     assert torch.allclose(found if test_samples else found[:, 2:4], expected, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Natural gradients from Kronecker factors that follow the training: what K-FAC and Noisy K-FAC share."""
+"""Natural gradients from moving averages of Kronecker factors: what K-FAC and Noisy K-FAC share."""
 
 from __future__ import annotations
 
@@ -13,32 +13,34 @@ from bgd.methods.common.base import Base, device_of
 from bgd.methods.common.likelihoods import Label, check_label
 from bgd.methods.common.outputs import masked
 from bgd.methods.common.types import MethodError
-from bgd.methods.curvature.kronecker import Curvature, block_of, from_matrix, layers_of, recording, to_matrix
+from bgd.methods.curvature.blocks import Curvature, make_block
+from bgd.methods.curvature.layers import find_layers, from_matrix, to_matrix
+from bgd.methods.curvature.recording import recording
 from bgd.optim.noise import fold
 from bgd.validation import check_numbers, check_whole
 
-LABELS = 2  # keeps the labels that are drawn here apart from the noise of the same seed and iteration
+LABELS = 2  # separates the sampled labels from the noise of the same seed and iteration
 
 
-class Natural:
-    """Moving averages of A and G for each layer, their damped inverses, and the gradients that these precondition.
+class NaturalGradient:
+    """Moving averages of A and G for each layer, their damped inverses, which precondition the gradients.
 
-    At the first and then every ``stats_every``-th iteration the factors of the batch are counted in, A <- rho A +
-    (1 - rho) A_batch with rho = min(1 - 1/k, decay) at the k-th such time, so that the first batches count alike. At
+    At the first and then every ``stats_every``-th iteration the factors of the batch are added, A <- rho A +
+    (1 - rho) A_batch with rho = min(1 - 1/k, decay) at the k-th update, so that the first batches have equal weight. At
     every ``inverse_every``-th iteration they are inverted, (A + pi sqrt(gamma))^-1 and (G + sqrt(gamma) / pi)^-1; and
-    before the first such iteration at the 1st, 2nd, 4th, 8th... batch counted in, as the factors of few batches are
-    soon out of date.
+    before the first such iteration at the 1st, 2nd, 4th, 8th... batch added, as the factors of few batches are
+    soon outdated.
 
     Args:
-        net: of linear and convolution layers, and BatchNorm, whose Fisher is taken as diagonal.
+        net: of linear and convolution layers, and BatchNorm, whose Fisher is approximated as diagonal.
         damping: gamma.
-        noise_damping: that of the roots of the inverses, for drawing weights; None for no roots. There are none before
+        noise_damping: that of the roots of the inverses, for sampling weights; None for no roots. There are none before
             iteration ``inverse_every``.
         decay: the largest rho.
-        stats_every: iterations between looks at the factors.
+        stats_every: iterations between updates of the factors.
         inverse_every: iterations between inversions.
         label: the labels that G averages over; see :data:`~bgd.methods.common.likelihoods.Label`.
-        seed: of the labels that are drawn.
+        seed: of the sampled labels.
     """
 
     def __init__(
@@ -58,43 +60,43 @@ class Natural:
             raise MethodError(f"decay={decay}: must lie in [0, 1)")
         check_whole(1, stats_every=stats_every, inverse_every=inverse_every)
         check_numbers(damping=damping)
-        self.net, self.layers = net, layers_of(net)
+        self.net, self.layers = net, find_layers(net)
         self.damping, self.noise_damping, self.decay = damping, noise_damping, decay
         self.stats_every, self.inverse_every = stats_every, inverse_every
         self.label, self.seed = label, seed
         self.average: Curvature = {}
         self.inverse: Curvature = {}
         self.root: Curvature = {}
-        self.counted = 0  # batches in the average
-        self._seen: Curvature = {}
+        self.batches = 0  # in the average
+        self._batch_factors: Curvature = {}
 
     def loss(self, learner: Base, forward: Callable[[], Tensor], y: Tensor, task: int | Tensor | None) -> Tensor:
-        """The loss of a batch, from the scores that ``forward`` gives; in passing, where it is time, its factors."""
+        """The loss of a batch, from the scores of ``forward``; where due, also its factors."""
         if learner.iteration and (learner.iteration + 1) % self.stats_every:
             return learner.outputs.loss(forward(), y, task)
         with recording(self.net) as record:
             scores = forward()
         loss = learner.outputs.loss(scores, y, task)
-        learner.finite(loss)
+        learner.check_finite(loss)
         generator = torch.Generator(scores.device).manual_seed(fold(self.seed, LABELS, learner.iteration))
         competing = masked(scores.detach(), learner.outputs.mask(y, task))
         vectors = learner.outputs.likelihood.score_gradients(competing, y, self.label, generator)
-        self._seen = record.curvature(scores, vectors)
+        self._batch_factors = record.curvature(scores, vectors)
         return loss
 
     @torch.no_grad()
     def update(self, iteration: int) -> None:
-        """Count in the factors of the batch, and invert, where it is time."""
+        """Add the factors of the batch to the averages, and invert these, each when it is due."""
         step = iteration + 1
-        if self._seen:
-            self.counted += 1
-            weight = max(1 / self.counted, 1 - self.decay)
-            for name, block in self._seen.items():
+        if self._batch_factors:
+            self.batches += 1
+            weight = max(1 / self.batches, 1 - self.decay)
+            for name, block in self._batch_factors.items():
                 old = self.average.get(name, block)
-                self.average[name] = block_of([o.lerp(b, weight) for o, b in zip(old, block, strict=True)])
+                self.average[name] = make_block([o.lerp(b, weight) for o, b in zip(old, block, strict=True)])
         due = step % self.inverse_every == 0
-        early = bool(self._seen) and step < self.inverse_every and self.counted.bit_count() == 1
-        self._seen = {}
+        early = bool(self._batch_factors) and step < self.inverse_every and self.batches.bit_count() == 1
+        self._batch_factors = {}
         if due or early:
             self.inverse = {name: block.damped(self.damping).inverse() for name, block in self.average.items()}
         if due and self.noise_damping is not None:
@@ -116,20 +118,20 @@ class Natural:
         return total
 
     def state_dict(self) -> dict[str, Any]:
-        """Factors, inverses and roots: an inverse may be older than the factors, and cannot be made again from them."""
-        kept = {"average": self.average, "inverse": self.inverse, "root": self.root}
-        plain = {key: {name: list(block) for name, block in blocks.items()} for key, blocks in kept.items()}
-        return {**plain, "counted": self.counted}
+        """Factors, inverses and roots: an inverse may be older than the factors, and cannot be recomputed from them."""
+        stored = {"average": self.average, "inverse": self.inverse, "root": self.root}
+        plain = {key: {name: list(block) for name, block in blocks.items()} for key, blocks in stored.items()}
+        return {**plain, "batches": self.batches}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a ``state_dict``."""
         device = device_of(self.net)
 
         def blocks(key: str) -> Curvature:
-            return {name: block_of([t.clone().to(device) for t in parts]) for name, parts in state[key].items()}
+            return {name: make_block([t.clone().to(device) for t in parts]) for name, parts in state[key].items()}
 
         self.average, self.inverse, self.root = blocks("average"), blocks("inverse"), blocks("root")
-        self.counted = state["counted"]
+        self.batches = state["batches"]
 
 
 class KLClip:
@@ -157,7 +159,7 @@ class KLClip:
         return min(1.0, math.sqrt(self.bound * self.decay**iteration / (lr * lr * square)))
 
     def apply(self, optimizer: torch.optim.Optimizer, square: float, iteration: int) -> None:
-        """Scale the gradients that an optimizer is about to descend."""
+        """Scale the gradients of an optimizer."""
         for group in optimizer.param_groups:
             factor = self.factor(float(group["lr"]), square, iteration)
             for p in group["params"]:

@@ -11,7 +11,9 @@ from torch.nn import functional as F
 
 from bgd.methods.common.likelihoods import Categorical, Gaussian
 from bgd.methods.common.types import MethodError
-from bgd.methods.curvature.kronecker import Diagonal, Kronecker, from_matrix, layers_of, recording, to_matrix
+from bgd.methods.curvature.blocks import Diagonal, Kronecker
+from bgd.methods.curvature.layers import find_layers, from_matrix, to_matrix
+from bgd.methods.curvature.recording import recording
 
 LABELS = ["true", "sampled", "exact", "predicted"]
 
@@ -48,8 +50,8 @@ def curvature(net, x, y, label="true", likelihood=None, seed=0):
 
 
 def factors_by_hand(net: nn.Module, x: Tensor, y: Tensor) -> dict[str, Kronecker]:
-    """One sample at a time; a convolution one place at a time, as a dot product with its patch."""
-    layers = layers_of(net)
+    """One sample at a time; a convolution one position at a time, as a dot product with its patch."""
+    layers = find_layers(net)
     total: dict[str, list[Tensor]] = {name: [0.0, 0.0] for name in layers}
     for b in range(len(x)):
         seen = {}
@@ -68,9 +70,9 @@ def factors_by_hand(net: nn.Module, x: Tensor, y: Tensor) -> dict[str, Kronecker
             else:
                 p, k, s = layer.padding[0], layer.kernel_size[0], layer.stride[0]
                 padded = F.pad(a[0], (p, p, p, p))
-                places = [(i, j) for i in range(g.shape[2]) for j in range(g.shape[3])]
-                columns = [padded[:, i * s : i * s + k, j * s : j * s + k].flatten() for i, j in places]
-                gs = [g[0, :, i, j] for i, j in places]
+                positions = [(i, j) for i in range(g.shape[2]) for j in range(g.shape[3])]
+                columns = [padded[:, i * s : i * s + k, j * s : j * s + k].flatten() for i, j in positions]
+                gs = [g[0, :, i, j] for i, j in positions]
             if layer.bias is not None:
                 columns = [torch.cat([c, torch.ones(1, dtype=c.dtype)]) for c in columns]
             total[name][0] += sum(torch.outer(c, c) for c in columns).detach() / len(x)
@@ -114,14 +116,14 @@ def test_factors_make_the_same_curvature_as_curvlinops(make, label, fisher_type)
             assert torch.allclose(t, expected[id(p)], rtol=1e-10, atol=1e-13)
 
 
-def test_the_samples_that_are_drawn_average_to_the_fisher():
+def test_sampled_labels_average_to_the_fisher():
     net, (x, y) = mlp(), images(3)
     exact = curvature(net, x, y, "exact")
-    draws = [curvature(net, x, y, "sampled", seed=s) for s in range(2000)]
+    samples = [curvature(net, x, y, "sampled", seed=s) for s in range(2000)]
     for name in exact:
-        g = torch.stack([d[name].g for d in draws])
-        assert ((g.mean(0) - exact[name].g).abs() < 5 * g.std(0) / len(draws) ** 0.5 + 1e-12).all()
-        assert torch.equal(draws[0][name].a, exact[name].a)
+        g = torch.stack([d[name].g for d in samples])
+        assert ((g.mean(0) - exact[name].g).abs() < 5 * g.std(0) / len(samples) ** 0.5 + 1e-12).all()
+        assert torch.equal(samples[0][name].a, exact[name].a)
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
@@ -152,7 +154,7 @@ def test_two_by_two_by_hand():
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_the_pass_may_go_on_to_train(label):
+def test_the_recorded_pass_can_still_be_trained_on(label):
     net, (x, y) = conv_net(), images()
     with recording(net) as record:
         scores = net(x)
@@ -192,7 +194,7 @@ def test_batch_norm_gets_the_diagonal_of_its_own_gradients(training):
         scores = net(x)
     running = net[1].running_mean.clone()
     blocks = record.curvature(scores, Categorical().score_gradients(scores.detach(), y, "true"))
-    assert torch.equal(net[1].running_mean, running)  # moved by the pass at most, not by us
+    assert torch.equal(net[1].running_mean, running)  # updated by the pass at most, not by the factors
     assert torch.equal(statistics, running) is not training
     # a copy of the weight and bias for each sample makes their gradients those of a sample
     for name, dims in (("1", 2), ("4", 0)):
@@ -209,7 +211,7 @@ def test_batch_norm_gets_the_diagonal_of_its_own_gradients(training):
         assert torch.allclose(blocks[name].d, torch.stack([g.square().mean(0) for g in grads], dim=1), rtol=1e-10)
 
 
-def test_a_head_that_was_not_asked_has_no_curvature():
+def test_a_head_that_was_not_called_has_no_curvature():
     net = nn.ModuleDict({"first": nn.Linear(4, 2), "second": nn.Linear(4, 3), "norm": nn.BatchNorm1d(3)})
     x = torch.randn(5, 4)
     with recording(net) as record:
@@ -221,116 +223,18 @@ def test_a_head_that_was_not_asked_has_no_curvature():
     assert torch.equal(blocks["norm"].d, torch.zeros(3, 2))
 
 
-def spd(n: int) -> Tensor:
-    m = torch.randn(n, n + 2).double()
-    return m @ m.T / n
-
-
-def vec(m: Tensor) -> Tensor:
-    return m.T.reshape(-1)
-
-
-def test_products_inverses_and_quadratic_forms_are_those_of_the_full_matrix():
-    block, d = Kronecker(spd(3), spd(2)), torch.randn(2, 3).double()
-    full = torch.kron(block.a, block.g)
-    assert torch.allclose(vec(block.times(d)), full @ vec(d))
-    assert torch.allclose(block.quadratic(d), vec(d) @ full @ vec(d))
-    assert torch.allclose(vec(block.inverse().times(d)), torch.linalg.solve(full, vec(d)))
-    assert torch.allclose(torch.kron(*block.scaled(3.0)), 3 * full)
-    diagonal = Diagonal(torch.rand(2, 3).double() + 0.1)
-    full = torch.diag(vec(diagonal.d))
-    assert torch.allclose(vec(diagonal.times(d)), full @ vec(d))
-    assert torch.allclose(diagonal.quadratic(d), vec(d) @ full @ vec(d))
-    assert torch.allclose(vec(diagonal.inverse().times(d)), torch.linalg.solve(full, vec(d)))
-    assert torch.allclose(diagonal.damped(0.5).d, diagonal.d + 0.5)
-    assert torch.allclose(diagonal.scaled(3.0).d, 3 * diagonal.d)
-
-
-def test_damping_is_shared_by_the_mean_eigenvalues():
-    block = Kronecker(4 * torch.eye(3).double(), torch.eye(2).double())
-    damped = block.damped(0.25)  # pi = 2, root = 1/2
-    assert torch.allclose(damped.a, 5 * torch.eye(3).double())
-    assert torch.allclose(damped.g, 1.25 * torch.eye(2).double())
-    # the constant part of (A + pi r)(G + r / pi) is the damping itself
-    nothing = Kronecker(torch.zeros(3, 3), torch.zeros(2, 2)).damped(0.25)
-    assert torch.allclose(torch.kron(*nothing), 0.25 * torch.eye(6))
-
-
-@pytest.mark.parametrize("kind", ["kronecker", "diagonal"])
-def test_roots_of_inverses_draw_with_the_covariance_of_the_inverse(kind):
-    block = Kronecker(spd(3), spd(2)) if kind == "kronecker" else Diagonal(torch.tensor([[0.3, 2.0]]).double())
-    units = torch.eye(6 if kind == "kronecker" else 2).double()
-    shape = (2, 3) if kind == "kronecker" else (1, 2)
-    root = torch.stack([vec(block.inverse_root().times(unit.reshape(shape))) for unit in units], dim=1)
-    full = torch.kron(block.a, block.g) if kind == "kronecker" else torch.diag(vec(block.d))
-    assert torch.allclose(root @ root.T, torch.linalg.inv(full))
-
-
-@pytest.mark.parametrize("layer", [nn.Linear(3, 2), nn.Linear(3, 2, bias=False), nn.Conv2d(2, 3, 2), nn.BatchNorm2d(4)])
-def test_matrices_come_and_go(layer):
-    matrix = to_matrix(layer)
-    assert matrix.numel() == sum(p.numel() for p in layer.parameters())
-    for p, t in zip(layer.parameters(), from_matrix(layer, matrix), strict=True):
-        assert torch.equal(p, t)
-
-
-def test_a_matrix_acts_as_its_layer_does():
-    layer, x = nn.Conv2d(2, 3, 2), torch.randn(1, 2, 2, 2)
-    column = torch.cat([x.flatten(), torch.ones(1)])
-    assert torch.allclose(layer(x).flatten(), to_matrix(layer) @ column, atol=1e-6)
-
-
-def frozen_bias() -> nn.Module:
-    layer = nn.Linear(2, 2)
-    layer.bias.requires_grad_(False)
-    return nn.Sequential(layer)
-
-
-def tied() -> nn.Module:
-    net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
-    net[1].weight = net[0].weight
-    return net
-
-
-@pytest.mark.parametrize(
-    ("net", "message"),
-    [
-        (nn.Sequential(nn.LayerNorm(2)), "'0.weight' of LayerNorm"),
-        (nn.Conv2d(2, 2, 1, groups=2), "groups=1"),
-        (nn.Conv2d(2, 2, 3, padding="same"), "padding in numbers"),
-        (frozen_bias(), "freeze all of them or none"),
-        (tied(), "share a parameter"),
-        (nn.utils.spectral_norm(nn.Linear(2, 2)), "'bias' of Linear"),
-    ],
-)
-def test_what_has_no_factors_is_named(net, message):
-    with pytest.raises(MethodError, match=message), recording(net):
-        pass
-
-
-def test_a_frozen_layer_is_left_out():
-    net = nn.Sequential(nn.LayerNorm(3), nn.Linear(3, 2))
-    net[0].requires_grad_(False)
-    assert list(layers_of(net)) == ["1"]
-
-
-def test_a_layer_that_is_called_twice_is_refused():
+def test_a_layer_that_is_called_twice_is_rejected():
     net = nn.Linear(2, 2)
     with pytest.raises(MethodError, match="called twice"), recording(net):
         net(net(torch.zeros(1, 2)))
 
 
-def test_rows_that_are_no_samples_are_refused():
+def test_rows_that_are_no_samples_are_rejected():
     net, x = nn.Linear(2, 2), torch.ones(5, 3, 2)
     with recording(net) as record:
         scores = net(x.flatten(0, 1)).view(5, 3, 2).mean(dim=1)
     with pytest.raises(MethodError, match="15 rows for 5 samples"):
         record.curvature(scores, torch.ones(1, 5, 2))
-
-
-def test_an_inverse_that_does_not_exist_asks_for_damping():
-    with pytest.raises(MethodError, match="more damping"):
-        Kronecker(torch.zeros(2, 2), torch.eye(2)).inverse()
 
 
 class Functional(nn.Module):
@@ -345,6 +249,6 @@ class Functional(nn.Module):
 
 
 @pytest.mark.parametrize("also_called", [False, True])
-def test_weights_that_are_used_functionally_are_refused(also_called):
+def test_weights_that_are_used_functionally_are_rejected(also_called):
     with pytest.raises(MethodError, match=r"the weights of the layer 'layer' are used outside of its call"):
         curvature(Functional(also_called).double(), *images())
