@@ -11,19 +11,13 @@ def make_comparison(preset: str, *changes: str, name: str = "made") -> Compariso
 
 
 def test_comparisons_are_paired_by_scale_and_named_where_scales_differ():
-    assert [
-        b.preset
-        for _, b in pair_up(
-            [make_comparison("paper"), make_comparison("short")], [make_comparison("short"), make_comparison("paper")]
-        )
-    ] == ["paper", "short"]
-    assert [
-        a.preset for a, _ in pair_up([make_comparison("paper"), make_comparison("short")], [make_comparison("short")])
-    ] == ["short"]
+    paper, short, quick = map(make_comparison, ("paper", "short", "quick"))
+    assert [b.preset for _, b in pair_up([paper, short], [short, paper])] == ["paper", "short"]
+    assert [a.preset for a, _ in pair_up([paper, short], [short])] == ["short"]
     with pytest.raises(ReportError, match="nothing in common"):
-        pair_up([make_comparison("paper"), make_comparison("quick")], [make_comparison("short")])
+        pair_up([paper, quick], [short])
     ((a, b),) = pair_up(
-        [make_comparison("paper"), make_comparison("short", name="other")],
+        [paper, make_comparison("short", name="other")],
         [make_comparison("short", "lr=1"), make_comparison("short", name="third")],
     )
     assert title_of(a, b) == "made (A: paper; B: short, lr=1)"
