@@ -81,6 +81,8 @@ def draw_forest(
             if ours is not None and np.isfinite(ours.mean):
                 _draw_ours(ax, y, label, ours, looks[label])
         ax.set_yticks(range(len(rows)), [label for label, _, _ in rows])
+        for text, (label, _, _) in zip(ax.get_yticklabels(), rows, strict=True):
+            text.set_fontweight(looks[label].weight)
         ax.set_ylim(len(rows) - 0.4, -0.6)
         if xlabel.endswith("%"):  # no accuracy lies outside, however wide the spread
             left, right = ax.get_xlim()

@@ -69,7 +69,7 @@ def label_line_ends(ax: Axes, ends: Sequence[LineEnd]) -> None:
             va="center",
             color=end.look.colour,
             size=8,
-            weight="bold" if end.look.emphasised else "normal",
+            weight=end.look.weight,
             annotation_clip=False,
         )
     ax.set_ylim(low, high)

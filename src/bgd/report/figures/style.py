@@ -18,10 +18,10 @@ _HUES = {
     "vermillion": ("#c04a00", "#ff8f5e"),
     "blue": ("#0b4aa0", "#66aaff"),
     "green": ("#00714a", "#3fcfa2"),
-    "black": ("#343b47", "#dfe5ec"),
-    "brown": ("#5e3f00", "#f1bb45"),
     "purple": ("#ab3090", "#f284d0"),
     "sky": ("#1e7cae", "#a0e4fb"),
+    "brown": ("#5e3f00", "#f1bb45"),
+    "black": ("#343b47", "#dfe5ec"),
     "grey": ("#6b7480", "#98a1ad"),
 }
 COLOURS = tuple(light for light, _ in _HUES.values())
@@ -49,6 +49,11 @@ class Look:
     dash: str
     marker: str
     emphasised: bool = False
+
+    @property
+    def weight(self) -> str:
+        """Of the font of its label."""
+        return "bold" if self.emphasised else "normal"
 
     @property
     def secondary(self) -> Look:
