@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bgd.cli import app
+from bgd.errors import MissingExtraError
 from bgd.report.load import ReportError
 
 run = CliRunner(env={"COLUMNS": "200"}).invoke
@@ -140,10 +141,10 @@ def test_compare_with_itself_and_with_a_change(folder, ran, tmp_path):
     shutil.rmtree(one_run(folder, "BGD", 2020))
     pairs = {pair["row"]: pair for pair in json.loads(call("compare", before, folder, "--json").stdout)[0]["pairs"]}
     sgd = pairs["SGD"]
-    assert sgd["said"] == "B is higher"
+    assert sgd["verdict"] == "B is higher"
     assert sgd["difference"]["value"] == pytest.approx(90 - sgd["a"]["mean"])
     assert sgd["difference"]["standard_error"] == pytest.approx(sgd["a"]["spread"] / 2**0.5)
-    assert pairs["BGD"]["said"] == "only in A"
+    assert pairs["BGD"]["verdict"] == "only in A"
     table = call("compare", before, folder).output
     assert "B is higher" in table
     assert str(before) in table
@@ -185,8 +186,8 @@ def test_options_that_would_have_no_effect_are_refused(ran, tmp_path, instead, i
 def test_tensorboard_is_asked_for_by_name(ran, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     outcome = run(app, ["report", str(ran), "--tensorboard", str(tmp_path)])
-    assert isinstance(outcome.exception, ReportError)
-    assert "pip install tensorboard" in str(outcome.exception)
+    assert isinstance(outcome.exception, MissingExtraError)
+    assert "pip install 'bgd[tensorboard]'" in str(outcome.exception)
 
 
 def test_tensorboard_files(ran, tmp_path):

@@ -10,8 +10,8 @@ import bgd.data
 from bgd.cli import main
 from bgd.experiments import ExperimentError, find, load, overridden, plan
 from bgd.experiments.storage import Declaration, collect, declare, read_declaration
-from bgd.report.load import comparison
-from bgd.report.notes import caveats
+from bgd.report.load import compare_stored
+from bgd.report.notes import collect_notes
 from bgd.runs import RunError, build, run
 from bgd.runs.config import DataConfig
 
@@ -198,8 +198,8 @@ def test_runs_of_an_older_declaration_are_left_out(write, tmp_path):
     collected = collect(folder)
     assert not collected.results
     assert collected.outdated == [path]
-    assert caveats(comparison(collected)) == [
-        "1 run left out: made from another declaration, or done again since",
+    assert collect_notes(compare_stored(collected)) == [
+        "1 run excluded: made from another declaration, or run again since",
         "Declared and not run: BGD (turning); Plain",
     ]
     assert len(collected.unfinished) == 1

@@ -1,4 +1,4 @@
-"""Results of runs that never took place: small, and with known means."""
+"""Results of runs that were never computed: small, and with known means."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make_config(row: str, seed: int = 2019, column: str = "accuracy", **changes)
 
 
 def make_result(row: str, end: float, seed: int = 2019, column: str = "accuracy", **changes) -> RunResult:
-    """A run that ends with exactly ``end`` (in [0, 1]) on average."""
+    """A run whose accuracy at the end is exactly ``end`` (in [0, 1]) on average; Offline is an upper bound."""
     config = make_config(row, seed, column, **changes)
     R = [
         [min(1.0, max(0.0, end + 0.1 * (TASKS - 1 - i) / TASKS)) if j <= i else 0.1 for j in range(TASKS)]
@@ -59,7 +59,7 @@ def make_result(row: str, end: float, seed: int = 2019, column: str = "accuracy"
         )
         for k in range(TASKS + 1)
     ]
-    return RunResult(
+    result = RunResult(
         config=config,
         task_names=[f"task {j + 1}" for j in range(TASKS)],
         iterations=1000,
@@ -81,3 +81,4 @@ def make_result(row: str, end: float, seed: int = 2019, column: str = "accuracy"
             finished="2026-01-02T03:04:05+00:00",
         ),
     )
+    return result.model_copy(update={"upper_bound": config.method == "offline"})

@@ -13,7 +13,7 @@ def experiment() -> Experiment:
     return Experiment(
         name="made",
         title="Continuous permuted digits",
-        shows="BGD keeps what it has learnt, though nobody tells it when the task changes.",
+        shows="BGD keeps what it has learnt without being given the task boundaries.",
         source="Figure 3",
         setup=make_config("BGD").setup,
         rows={

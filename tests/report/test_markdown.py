@@ -2,20 +2,20 @@ import re
 
 import pytest
 
-from bgd.report.figures.catalog import plots
-from bgd.report.markdown import markdown
-from bgd.report.page import Section
+from bgd.report.figures.catalog import draw_plots
+from bgd.report.markdown import render_markdown
+from bgd.report.section import Section
 from bgd.report.summary import compare
 
 
 @pytest.fixture
 def text(comparison):
-    section = Section(comparison, plots(comparison))
+    section = Section(comparison, draw_plots(comparison))
     pictures = {(0, plot.name): f"figures/{plot.name}.png" for plot in section.plots}
-    return markdown([section], "bgd report runs --markdown RESULTS.md", pictures, "Results")
+    return render_markdown([section], "bgd report runs --markdown RESULTS.md", pictures, "Results")
 
 
-def test_says_everything_line_by_line(text):
+def test_content_line_by_line(text):
     assert "| [Continuous permuted digits](#continuous-permuted-digits) | paper | 6 of 8 | 1 of 2 |" in text
     assert "\n## Continuous permuted digits\n" in text
     assert "| BGD | **92.00 ± 1.00** | 92.00 ± 1.00 | +0.00 (SE 0.66) | ✓ agrees | 3 (2019–2021) | 12 s |" in text
@@ -24,21 +24,21 @@ def test_says_everything_line_by_line(text):
         assert needed in text
 
 
-def test_what_is_missing_is_said(text):
+def test_missing_runs_are_listed(text):
     assert "**Not complete.**" in text
     assert "- Adam, accuracy, seed 2019: failed ValueError: lr" in text
 
 
-def test_folds_are_closed_and_pictures_have_words(text):
+def test_folds_are_closed_and_pictures_have_alternative_texts(text):
     assert text.count("<details>") == text.count("</details>") >= 3
-    for words, path in re.findall(r"!\[(.*?)\]\((.*?)\)", text):
-        assert len(words) > 30
+    for alt, path in re.findall(r"!\[(.*?)\]\((.*?)\)", text):
+        assert len(alt) > 30
         assert path.startswith("figures/")
 
 
-def test_comparisons_of_one_title_are_found_by_their_preset(comparison):
+def test_comparisons_of_one_title_are_linked_by_their_preset(comparison):
     section = Section(comparison, [])
-    text = markdown([section, section], "bgd report", {}, "Results")
+    text = render_markdown([section, section], "bgd report", {}, "Results")
     for number in (1, 2):
         assert f"(#continuous-permuted-digits-paper-{number}) | paper" in text
         assert f"\n## Continuous permuted digits (paper), {number}\n" in text
@@ -46,38 +46,38 @@ def test_comparisons_of_one_title_are_found_by_their_preset(comparison):
 
 def test_a_warning_of_many_seeds_is_one_line(results, experiment):
     steps = iter((10, 7, 12))
-    told = [
+    runs = [
         run.model_copy(update={"warnings": [f"collapsed by step {next(steps)}: std 1.8e+20"] if i < 3 else []})
         for i, run in enumerate(results)
     ]
-    text = markdown([Section(compare(told, experiment), [])], "bgd report", {}, "Results")
+    text = render_markdown([Section(compare(runs, experiment), [])], "bgd report", {}, "Results")
     (line,) = [line for line in text.splitlines() if "collapsed" in line]
-    assert line == "- BGD, accuracy, 3 runs (seeds 2019–2021), the first one's words: collapsed by step 10: std 1.8e+20"
+    assert line == "- BGD, accuracy, 3 runs (seeds 2019–2021), in the first: collapsed by step 10: std 1.8e+20"
 
 
 def test_one_warning_has_its_seed(results, experiment):
-    told = [results[1].model_copy(update={"warnings": ["collapsed", "skipped 50 steps"]}), *results[2:]]
-    text = markdown([Section(compare(told, experiment), [])], "bgd report", {}, "Results")
+    runs = [results[1].model_copy(update={"warnings": ["collapsed", "skipped 50 steps"]}), *results[2:]]
+    text = render_markdown([Section(compare(runs, experiment), [])], "bgd report", {}, "Results")
     assert "\n- BGD, accuracy, seed 2020: collapsed\n- BGD, accuracy, seed 2020: skipped 50 steps\n" in text
 
 
-def test_many_commands_are_folded_and_none_is_lost(results, experiment):
+def test_many_commands_are_folded_and_all_are_listed(results, experiment):
     def made_by(command: str, run):
         return run.model_copy(update={"machine": run.machine.model_copy(update={"command": command})})
 
     few = [made_by("bgd run one", run) for run in results]
-    text = markdown([Section(compare(few, experiment), [])], "bgd report", {}, "Results")
+    text = render_markdown([Section(compare(few, experiment), [])], "bgd report", {}, "Results")
     assert "\n\n```\nbgd run one\n```\n\n" in text
     many = [made_by(f"bgd run {i}", run) for i, run in enumerate(results)]
-    text = markdown([Section(compare(many, experiment), [])], "bgd report", {}, "Results")
+    text = render_markdown([Section(compare(many, experiment), [])], "bgd report", {}, "Results")
     commands = "\n".join(f"bgd run {i}" for i in range(len(results)))
     assert f"<summary>The {len(results)} commands that made it</summary>\n\n```\n{commands}\n```\n\n</details>" in text
 
 
-def test_comparisons_of_one_experiment_are_told_apart_by_preset_and_own_values(results, experiment):
+def test_comparisons_of_one_experiment_have_distinct_headings(results, experiment):
     plain = compare(results, experiment, preset="paper")
     changed = compare(results, experiment, preset="paper", changes=("stream.epochs=1",))
-    text = markdown([Section(plain, []), Section(changed, [])], "bgd report", {}, "Results")
+    text = render_markdown([Section(plain, []), Section(changed, [])], "bgd report", {}, "Results")
     assert "## Continuous permuted digits (paper)\n" in text
     assert "## Continuous permuted digits (paper, stream.epochs=1)\n" in text
     assert "(#continuous-permuted-digits-paper-streamepochs1)" in text

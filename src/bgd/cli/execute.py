@@ -19,7 +19,7 @@ from bgd.cli.report import show
 from bgd.experiments.storage import collect, read_declaration
 from bgd.methods import code_of
 from bgd.report.formatting import count
-from bgd.report.load import comparison
+from bgd.report.load import compare_stored
 from bgd.report.tables import overview
 from bgd.runs.build import build_net, build_stream
 from bgd.runs.errors import RunError
@@ -176,7 +176,7 @@ def _tables(comparisons: Sequence[Path], before: Sequence[Job], taken: Mapping[P
         console.print(said, style="dim", highlight=False, markup=False, soft_wrap=True)
     for folder in comparisons:
         collected = collect(folder)
-        found = comparison(collected)
+        found = compare_stored(collected)
         show(console, found, [overview(found)] if collected.results else [])
         console.print(
             f"in {folder}\nfor tables, figures and a page: bgd report {folder}", highlight=False, soft_wrap=True

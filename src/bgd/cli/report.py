@@ -15,12 +15,12 @@ from rich.console import Console
 from bgd.report import formatting
 from bgd.report.export import to_json
 from bgd.report.load import load
-from bgd.report.notes import left_out
-from bgd.report.side_by_side import pair_up, side_by_side, title, to_table
+from bgd.report.notes import excluded_runs
+from bgd.report.side_by_side import pair_up, side_by_side, title_of, to_table
 from bgd.report.statistics import Verdict
 from bgd.report.summary import Comparison
-from bgd.report.tables import Table, tables, to_markdown, to_rich
-from bgd.report.write import FORMATS, USUAL, write, write_markdown
+from bgd.report.tables import Table, all_tables, to_markdown, to_rich
+from bgd.report.write import DEFAULT_FORMATS, FORMATS, write, write_markdown
 from bgd.runs.environment import results_folder
 
 Json = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON; nothing else on stdout.")]
@@ -45,7 +45,7 @@ def report(
     ] = None,
     formats: Annotated[
         str, typer.Option("--format", "-f", help=f"Some of {', '.join(FORMATS)}, separated by commas; or all.")
-    ] = ",".join(USUAL),
+    ] = ",".join(DEFAULT_FORMATS),
     markdown: Annotated[
         Path | None,
         typer.Option(help="Write this Markdown file and its figures instead, for a repository.", show_default=False),
@@ -72,7 +72,7 @@ def report(
     if figures and not markdown:
         raise typer.BadParameter("goes with --markdown", param_hint="--figures")
     for name, instead in (("--markdown", markdown), ("--tensorboard", tensorboard)):
-        if instead and (out or formats != ",".join(USUAL)):
+        if instead and (out or formats != ",".join(DEFAULT_FORMATS)):
             raise typer.BadParameter(f"does not go with {name}, which names its place", param_hint="--out, --format")
     if markdown and tensorboard:
         raise typer.BadParameter("one at a time", param_hint="--markdown, --tensorboard")
@@ -92,7 +92,7 @@ def report(
     if not (quiet or as_json):
         console = Console()
         for comparison in comparisons:
-            show(console, comparison, tables(comparison))
+            show(console, comparison, all_tables(comparison))
     target = out or (given[0] / "report" if len(given) == 1 else Path("report"))
     command = _command(given, markdown, figures, title)
     if markdown is not None:
@@ -121,7 +121,8 @@ def compare(
             | {f"changes_{side}": list(which.changes) for side, which in (("a", one), ("b", two))}
             | {
                 "pairs": [
-                    asdict(pair) | {"difference": asdict(gap) if (gap := pair.difference) else None, "said": pair.said}
+                    asdict(pair)
+                    | {"difference": asdict(gap) if (gap := pair.difference) else None, "verdict": pair.verdict}
                     for pair in pairs
                 ]
             }
@@ -131,7 +132,7 @@ def compare(
         return
     console = Console()
     for i, (one, two, pairs) in enumerate(found):
-        table = to_table(pairs, title(one, two))
+        table = to_table(pairs, title_of(one, two))
         if as_markdown:
             print(("\n" if i else "") + to_markdown(table))
         else:
@@ -157,7 +158,7 @@ def show(console: Console, comparison: Comparison, chosen: Iterable[Table]) -> N
     if verdicts:
         agree = sum(verdict is Verdict.AGREES for verdict in verdicts)
         console.print(f"{agree} of {len(verdicts)} agree with the paper\n", style="green" if agree else "")
-    for line in left_out(comparison):
+    for line in excluded_runs(comparison):
         console.print(f"{line}\n", style="yellow", highlight=False)
     if comparison.unfinished:
         missing = len(comparison.unfinished)

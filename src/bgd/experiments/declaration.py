@@ -108,3 +108,4 @@ class Experiment(Strict):
     )
     presets: dict[str, Preset] = Field(default_factory=lambda: {"full": Preset(about="as declared")}, min_length=1)
     notes: tuple[str, ...] = Field(default=(), description="choices that the paper leaves open, stand-ins")
+    highlight: str | None = Field(default=None, description="a row: figures emphasise it; None: the first row")

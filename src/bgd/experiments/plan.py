@@ -166,6 +166,7 @@ def check_declaration(experiment: Experiment) -> None:
         named.append((f"presets.{name}.settings", "method", preset.settings, rows))
         named.append((f"presets.{name}.rows", "method", preset.rows or (), rows))
     named.append(("times_of", "method", [experiment.times_of] if experiment.times_of else (), rows))
+    named.append(("highlight", "method", [experiment.highlight] if experiment.highlight else (), rows))
     named.append(("paper", "method", experiment.paper, rows))
     named += [(f"paper.{row}", "column", cells, columns) for row, cells in experiment.paper.items()]
     for where, what, names, known in named:

@@ -22,7 +22,7 @@ from bgd.optim.estimators.base import Alone, Estimator, Expectations, Sharing, S
 from bgd.optim.estimators.batched import BatchedStep, Objective
 from bgd.optim.estimators.gradient_sums import GradientSumBuffers, GradientSums
 from bgd.optim.estimators.loop import loop
-from bgd.optim.estimators.per_example import PerExample, repeated
+from bgd.optim.estimators.per_example import PerExample, keep_hooks_out_of_compiled_graphs, repeated
 from bgd.optim.modules import averages_gradients, find_models
 from bgd.optim.noise import NoiseKind
 from bgd.optim.posterior import read_means, std_init_of, std_max_of, write_weights
@@ -211,6 +211,7 @@ class BGD(PosteriorOptimizer):
             )
             self._passes.shared = self._shared_params
             self._passes.attach(models)
+        keep_hooks_out_of_compiled_graphs()
         return self._passes
 
     def zero_grad(self, set_to_none: bool = True) -> None:

@@ -1,21 +1,30 @@
-"""From the results of runs to tables, figures and one page to look at.
+"""From the results of runs to tables, figures and one page.
+
+    load.py       folders of runs -> comparisons
+    summary/      what a comparison is: means, spreads, the best, agreement with the paper
+    tables/       one file per kind of table; render.py for the terminal, plain text and Markdown
+    figures/      one file per kind of figure; catalog.py for which a comparison has, style.py for colours and markers
+    page/         one self-contained HTML page
+    write.py      all of it as files: page, tables, figures, CSV and JSON (export.py), Markdown, TensorBoard
 
 >>> import tempfile
 >>> [path.name for path in write([], tempfile.mkdtemp())]
 ['index.html', 'summary.csv', 'runs.csv', 'report.json']
 """
 
-from bgd.report.figures.catalog import Plot, plots
+from bgd.report.figures.catalog import draw_plots
+from bgd.report.figures.types import Plot
 from bgd.report.load import ReportError, load
-from bgd.report.page import Section, page
+from bgd.report.page.render import render_page
+from bgd.report.section import Section
 from bgd.report.statistics import Difference, Summary, Verdict, difference, summarise, verdict
 from bgd.report.summary import Comparison, Entry, Unfinished, compare
-from bgd.report.tables import tables, to_markdown, to_rich, to_text
-from bgd.report.write import FORMATS, USUAL, write, write_markdown
+from bgd.report.tables import all_tables, to_markdown, to_rich, to_text
+from bgd.report.write import DEFAULT_FORMATS, FORMATS, write, write_markdown
 
 __all__ = [
+    "DEFAULT_FORMATS",
     "FORMATS",
-    "USUAL",
     "Comparison",
     "Difference",
     "Entry",
@@ -25,13 +34,13 @@ __all__ = [
     "Summary",
     "Unfinished",
     "Verdict",
+    "all_tables",
     "compare",
     "difference",
+    "draw_plots",
     "load",
-    "page",
-    "plots",
+    "render_page",
     "summarise",
-    "tables",
     "to_markdown",
     "to_rich",
     "to_text",

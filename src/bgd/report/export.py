@@ -9,18 +9,19 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bgd.report.summary import Comparison, Entry
+from bgd.report.summary.rows import column_of, row_of
+from bgd.report.summary.types import Comparison, Entry
 from bgd.runs.result import RunResult
 
 
 def summary_records(comparisons: Iterable[Comparison]) -> list[dict[str, Any]]:
     """One record for each method in each setting; accuracies in percent."""
-    return [_origin(c) | _entry(entry) for c in comparisons for entry in c.entries.values()]
+    return [_origin(c) | _entry_record(entry) for c in comparisons for entry in c.entries.values()]
 
 
 def run_records(comparisons: Iterable[Comparison]) -> list[dict[str, Any]]:
     """One record for each finished run; accuracies in percent, other metrics as measured."""
-    return [_origin(c) | _run(run) for c in comparisons for run in c.runs]
+    return [_origin(c) | _run_record(run) for c in comparisons for run in c.runs]
 
 
 def to_csv(records: Sequence[dict[str, Any]]) -> str:
@@ -51,44 +52,44 @@ def _origin(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
+def _entry_record(entry: Entry) -> dict[str, Any]:
     ours, paper, gap = entry.ours, entry.paper, entry.gap
     return {
         "method": entry.row,
         "setting": entry.column,
-        "mean": _number(ours.mean) if ours else None,
-        "spread": _number(ours.spread) if ours else None,
+        "mean": _rounded(ours.mean) if ours else None,
+        "spread": _rounded(ours.spread) if ours else None,
         "runs": len(entry.runs),
-        "wanted": entry.wanted,
+        "planned": entry.planned,
         "paper_mean": paper.mean if paper else None,
         "paper_spread": paper.spread if paper else None,
-        "difference": _number(gap.value) if gap else None,
-        "standard_error": _number(gap.standard_error) if gap else None,
+        "difference": _rounded(gap.value) if gap else None,
+        "standard_error": _rounded(gap.standard_error) if gap else None,
         "at_paper_scale": entry.comparable,
         "verdict": str(entry.verdict),
-        "seconds_a_run": _number(entry.seconds),
-        "seconds_an_epoch": _number(entry.epoch_seconds),
+        "seconds_a_run": _rounded(entry.seconds),
+        "seconds_an_epoch": _rounded(entry.epoch_seconds),
     }
 
 
-def _run(run: RunResult) -> dict[str, Any]:
+def _run_record(run: RunResult) -> dict[str, Any]:
     return (
         {
-            "method": run.config.row or run.config.method,
-            "setting": run.config.column or "accuracy",
+            "method": row_of(run.config),
+            "setting": column_of(run.config),
             "seed": run.config.seed,
-            "accuracy": _number(100 * run.average_accuracy),
+            "accuracy": _rounded(100 * run.average_accuracy),
         }
-        | {f"accuracy_{how}": _number(100 * value) for how, value in sorted(run.by_inference.items())}
-        | {name: _number(value) for name, value in sorted(run.metrics.items())}
+        | {f"accuracy_{method}": _rounded(100 * value) for method, value in sorted(run.by_inference.items())}
+        | {name: _rounded(value) for name, value in sorted(run.metrics.items())}
         | {
             "iterations": run.iterations,
-            "seconds": _number(run.machine.seconds) if run.machine else None,
+            "seconds": _rounded(run.machine.seconds) if run.machine else None,
             "warnings": " ".join(run.warnings),
         }
     )
 
 
-def _number(value: float | None) -> float | None:
-    """Rounded far below what is meant by any of these numbers; what is not finite has no place in JSON."""
+def _rounded(value: float | None) -> float | None:
+    """Rounded far below the precision of any of these numbers; JSON has no number for what is not finite."""
     return round(value, 6) if value is not None and math.isfinite(value) else None

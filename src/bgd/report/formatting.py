@@ -1,4 +1,4 @@
-"""Numbers as people read them: every way of writing one is here, so that all tables agree."""
+"""Numbers as text: every format is defined in this file, so that all tables agree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from bgd.report.statistics import Difference, Summary
 
 NONE = "–"
-"""What stands where there is nothing."""
+"""The text of an empty cell."""
 
 
 def value(summary: Summary | None) -> str:
@@ -37,7 +37,7 @@ def change(difference: Difference) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Time in the one or two units that matter.
+    """Time in one or two units.
 
     >>> [duration(s) for s in (0.26, 12.4, 200, 3661, 7200, 90000)]
     ['0.3 s', '12 s', '3 min 20 s', '1 h 1 min', '2 h', '25 h']
@@ -48,9 +48,9 @@ def duration(seconds: float) -> str:
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
-        return _units(whole // 60, "min", whole % 60, "s")
+        return _two_units(whole // 60, "min", whole % 60, "s")
     minutes = round(whole / 60)
-    return _units(minutes // 60, "h", minutes % 60, "min")
+    return _two_units(minutes // 60, "h", minutes % 60, "min")
 
 
 def count(n: int, one: str, many: str | None = None) -> str:
@@ -89,7 +89,7 @@ def setting(value: Any) -> str:
 
 
 def seeds(numbers: list[int]) -> str:
-    """Seeds, runs of neighbours joined.
+    """Seeds, with consecutive ones as a range.
 
     >>> seeds([2021, 2019, 2020, 7])
     '7, 2019–2021'
@@ -105,14 +105,14 @@ def seeds(numbers: list[int]) -> str:
     )
 
 
-def seeds_in_words(numbers: list[int]) -> str:
-    """A sentence.
+def seeds_sentence(numbers: list[int]) -> str:
+    """Seeds as a sentence.
 
-    >>> seeds_in_words([2019]), seeds_in_words([2019, 2020]), seeds_in_words([])
+    >>> seeds_sentence([2019]), seeds_sentence([2019, 2020]), seeds_sentence([])
     ('Seed 2019.', 'Seeds 2019, 2020.', '')
     """
     return f"{'Seed' if len(set(numbers)) == 1 else 'Seeds'} {seeds(numbers)}." if numbers else ""
 
 
-def _units(big: int, big_name: str, small: int, small_name: str) -> str:
+def _two_units(big: int, big_name: str, small: int, small_name: str) -> str:
     return f"{big} {big_name}" + (f" {small} {small_name}" if small and big < 10 else "")

@@ -1,4 +1,4 @@
-"""From folders of runs to comparisons: whatever state the runs are in."""
+"""From folders of runs to comparisons, whatever state the runs are in."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from bgd.errors import BGDError
 from bgd.experiments import EXPERIMENTS
 from bgd.experiments.storage import FILE, StoredComparison, collect, run_folders
 from bgd.report.summary import Comparison, Unfinished, compare
+from bgd.report.summary.rows import row_of
 from bgd.runs.folder import finished, last_line, read_config, read_result
 from bgd.runs.result import RunResult
 
 
 class ReportError(BGDError):
-    """Results that cannot be shown as asked: the message names the folder and the way out.
+    """Results that cannot be shown as requested: the message names the folder and the way out.
 
     >>> issubclass(ReportError, BGDError)
     True
     """
 
 
-def paths(folders: str | Path | Iterable[str | Path]) -> list[Path]:
+def to_paths(folders: str | Path | Iterable[str | Path]) -> list[Path]:
     """One folder, or several, as paths.
 
-    >>> [path.name for path in paths("results")], [path.name for path in paths(["results", Path("more")])]
+    >>> [path.name for path in to_paths("results")], [path.name for path in to_paths(["results", Path("more")])]
     (['results'], ['results', 'more'])
     """
     return [Path(folder) for folder in ([folders] if isinstance(folders, str | Path) else folders)]
@@ -44,16 +45,16 @@ def load(folders: str | Path | Iterable[str | Path]) -> list[Comparison]:
     bgd.report.load.ReportError: no-such-folder: no such folder: name the folder of a comparison, see bgd run
     """
     found: dict[Path, Comparison] = {}
-    for folder in paths(folders):
+    for folder in to_paths(folders):
         if not folder.is_dir():
             raise ReportError(f"{folder}: no such folder: name the folder of a comparison, see bgd run")
         declared = sorted(path.parent for path in folder.rglob(FILE))
         for one in declared:
-            found.setdefault(one.resolve(), comparison(collect(one)))
-        loose = [run for run in run_folders(folder) if not any(one in run.parents for one in declared)]
-        if loose:
-            found.setdefault(folder.resolve(), _loose(folder, sorted(loose)))
-        if not declared and not loose:
+            found.setdefault(one.resolve(), compare_stored(collect(one)))
+        undeclared = [run for run in run_folders(folder) if not any(one in run.parents for one in declared)]
+        if undeclared:
+            found.setdefault(folder.resolve(), _compare_undeclared(folder, sorted(undeclared)))
+        if not declared and not undeclared:
             raise ReportError(f"{folder}: no runs in here: name the folder of a comparison, see bgd run")
     known = list(EXPERIMENTS)
     return sorted(
@@ -61,23 +62,23 @@ def load(folders: str | Path | Iterable[str | Path]) -> list[Comparison]:
     )
 
 
-def comparison(content: StoredComparison) -> Comparison:
-    """What a folder holds of a declared comparison, with the runs that are missing and the user's own changes."""
-    declaration = content.declaration
-    made = compare(
-        content.results,
+def compare_stored(stored: StoredComparison) -> Comparison:
+    """A declared comparison as read from its folder, with the runs that are missing and the user's own changes."""
+    declaration = stored.declaration
+    comparison = compare(
+        stored.results,
         declaration.experiment,
-        [_unfinished(path) for path in content.unfinished]
-        + [Unfinished(one.config, "failed", one.why) for one in content.lost]
-        + [Unfinished(read_config(path), "failed", why) for path, why in content.damaged.items()],
+        [_unfinished(path) for path in stored.unfinished]
+        + [Unfinished(one.config, "failed", one.why) for one in stored.lost]
+        + [Unfinished(read_config(path), "failed", why) for path, why in stored.damaged.items()],
         preset=declaration.preset,
         changes=declaration.changes,
     )
-    return replace(made, remarks=content.remarks, outdated=len(content.outdated))
+    return replace(comparison, remarks=stored.remarks, outdated=len(stored.outdated))
 
 
-def _loose(folder: Path, runs: Sequence[Path]) -> Comparison:
-    """Runs without a declaration: those of one experiment can still be told by their own configuration."""
+def _compare_undeclared(folder: Path, runs: Sequence[Path]) -> Comparison:
+    """Runs without a declaration, which must be of one experiment by their own configurations."""
     results = [read_result(path) for path in runs if finished(path)]
     unfinished = [_unfinished(path) for path in runs if not finished(path)]
     configs = [run.config for run in results] + [one.config for one in unfinished]
@@ -85,16 +86,16 @@ def _loose(folder: Path, runs: Sequence[Path]) -> Comparison:
     if len(kinds) > 1:
         names = ", ".join(" ".join(kind).strip() or "unnamed" for kind in kinds)
         raise ReportError(f"{folder}: runs of several experiments ({names}) without {FILE}: name them one by one")
-    _check_alike(folder, results)
+    _check_same_settings(folder, results)
     return compare(results, EXPERIMENTS.get(kinds[0][0]), unfinished)
 
 
-def _check_alike(folder: Path, results: Iterable[RunResult]) -> None:
+def _check_same_settings(folder: Path, results: Iterable[RunResult]) -> None:
     """Only runs that differ in nothing but their seed may be averaged."""
     first: dict[tuple[str, str], RunResult] = {}
     for run in results:
         config = run.config
-        other = first.setdefault((config.row or config.method, config.column), run).config
+        other = first.setdefault((row_of(config), config.column), run).config
         if config.model_copy(update={"seed": other.seed}) != other:
             raise ReportError(
                 f"{folder}: {config.title} and {other.title} have different settings, and cannot be averaged: "
@@ -103,5 +104,5 @@ def _check_alike(folder: Path, results: Iterable[RunResult]) -> None:
 
 
 def _unfinished(folder: Path) -> Unfinished:
-    why = last_line(folder)
-    return Unfinished(read_config(folder), "failed" if why else "not finished", why)
+    reason = last_line(folder)
+    return Unfinished(read_config(folder), "failed" if reason else "not finished", reason)

@@ -1,4 +1,4 @@
-"""What must stand beside a table: stand-ins for data, and what runs warn of."""
+"""Notes that belong beside a table: substitute data, excluded and missing runs, warnings of runs."""
 
 from __future__ import annotations
 
@@ -6,45 +6,43 @@ import re
 
 from bgd.experiments.plan import places
 from bgd.report import formatting
-from bgd.report.summary import Comparison
+from bgd.report.summary.types import Comparison
 from bgd.runs.result import RunResult
 
 
-def caveats(comparison: Comparison) -> list[str]:
-    """Each once, with whom it concerns, since a collapsed posterior must not pass for just a bad number.
+def collect_notes(comparison: Comparison) -> list[str]:
+    """Each once, with the rows it concerns: a collapsed posterior must not pass for just a bad number.
 
     >>> from bgd.report.summary import compare
-    >>> caveats(compare([]))
+    >>> collect_notes(compare([]))
     []
     """
-    notes = dict.fromkeys(run.data_note for run in comparison.runs if run.data_note)
     return [
-        *notes,
-        *left_out(comparison),
-        *never_run(comparison),
+        *dict.fromkeys(run.data_note for run in comparison.runs if run.data_note),
+        *excluded_runs(comparison),
+        *missing_rows(comparison),
         *(line for entry in comparison.entries.values() for line in _warnings(entry.runs)),
     ]
 
 
-def left_out(comparison: Comparison) -> list[str]:
-    """A line on runs that are there but do not count, if there are any.
+def excluded_runs(comparison: Comparison) -> list[str]:
+    """A line on runs of the folder that do not count, if there are any.
 
     >>> from bgd.report.summary import compare
-    >>> left_out(compare([]))
+    >>> excluded_runs(compare([]))
     []
     """
     if not comparison.outdated:
         return []
-    return [
-        f"{formatting.count(comparison.outdated, 'run')} left out: made from another declaration, or done again since"
-    ]
+    runs = formatting.count(comparison.outdated, "run")
+    return [f"{runs} excluded: made from another declaration, or run again since"]
 
 
-def never_run(comparison: Comparison) -> list[str]:
-    """A line on what the experiment declares at this preset and nobody has begun, if there is any.
+def missing_rows(comparison: Comparison) -> list[str]:
+    """A line on what the experiment declares at this preset and was never started, if there is any.
 
     >>> from bgd.report.summary import compare
-    >>> never_run(compare([]))
+    >>> missing_rows(compare([]))
     []
     """
     experiment = comparison.experiment
@@ -56,11 +54,11 @@ def never_run(comparison: Comparison) -> list[str]:
         declared.setdefault(row, set()).add(column)
         if (row, column) not in comparison.entries:
             missing.setdefault(row, []).append(column)
-    said = [
+    names = [
         row if len(columns) == len(declared[row]) else f"{row} ({', '.join(columns)})"
         for row, columns in missing.items()
     ]
-    return [f"Declared and not run: {'; '.join(said)}"] if said else []
+    return [f"Declared and not run: {'; '.join(names)}"] if names else []
 
 
 def _warnings(runs: tuple[RunResult, ...]) -> list[str]:
@@ -76,6 +74,6 @@ def _warnings(runs: tuple[RunResult, ...]) -> list[str]:
         if len(numbers) == 1:
             lines.append(f"{first.config.title}: {text}")
         else:
-            who = first.config.title.removesuffix(f"seed {first.config.seed}")
-            lines.append(f"{who}{len(numbers)} runs (seeds {formatting.seeds(numbers)}), the first one's words: {text}")
+            title = first.config.title.removesuffix(f"seed {first.config.seed}")
+            lines.append(f"{title}{len(numbers)} runs (seeds {formatting.seeds(numbers)}), in the first: {text}")
     return lines

@@ -1,4 +1,4 @@
-"""Two folders of results beside each other: what differs, and by how much more than chance."""
+"""Two folders of results beside each other: what differs, and whether by more than chance."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from bgd.report import formatting
 from bgd.report.load import ReportError
 from bgd.report.statistics import Difference, Summary, beyond_chance, difference
-from bgd.report.summary import Comparison
-from bgd.report.tables import Cell, Table
+from bgd.report.summary.types import Comparison
+from bgd.report.tables.types import Cell, Table
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Pair:
     Attributes:
         row: label of the method.
         column: label of the setting.
-        a: in the first, in percent; None if it is not there.
+        a: in the first, in percent; None if absent.
         b: in the second.
     """
 
@@ -34,22 +34,22 @@ class Pair:
         return difference(self.b, self.a) if self.a and self.b else None
 
     @property
-    def said(self) -> str:
-        """Whether it is more than chance, see :func:`beyond_chance`."""
+    def verdict(self) -> str:
+        """Whether the difference is more than chance, see :func:`beyond_chance`."""
         gap = self.difference
         if gap is None or self.a is None or self.b is None:
             return "only in A" if self.a else "only in B" if self.b else "no result"
         if gap.standard_error is None:
-            return "one seed each: cannot say" if gap.value else "the same"
+            return "one seed each: unknown" if gap.value else "the same"
         if not beyond_chance(self.b, self.a):
             return "no difference beyond chance"
         return "B is higher" if gap.value > 0 else "B is lower"
 
 
 def pair_up(a: Sequence[Comparison], b: Sequence[Comparison]) -> list[tuple[Comparison, Comparison]]:
-    """Which comparison stands beside which: the only two, or those of one experiment, preset and own values.
+    """Which comparison belongs beside which: the only two, or those of one experiment, preset and own values.
 
-    Where each side has one comparison of an experiment, these are a pair whatever their scale: see :func:`title`.
+    Where each side has one comparison of an experiment, these are a pair whatever their scale: see :func:`title_of`.
 
     Raises:
         ReportError: where none match.
@@ -70,8 +70,8 @@ def pair_up(a: Sequence[Comparison], b: Sequence[Comparison]) -> list[tuple[Comp
     return pairs
 
 
-def title(a: Comparison, b: Comparison) -> str:
-    """Of the two, with what tells them apart: another experiment, scale, or values of the user's own."""
+def title_of(a: Comparison, b: Comparison) -> str:
+    """Of the two, with what differs: the experiment, the scale, or the user's own values."""
     names = [a.title] if a.title == b.title else [a.title, b.title]
     if (a.preset, a.changes) == (b.preset, b.changes):
         return " / ".join(names)
@@ -104,5 +104,5 @@ def to_table(pairs: Sequence[Pair], title: str) -> Table:
         gap = pair.difference
         values = [f"{formatting.value(one)} ({one.n})" if one else formatting.NONE for one in (pair.a, pair.b)]
         cells = [pair.row, *[pair.column] * several, *values, formatting.change(gap) if gap else formatting.NONE]
-        rows.append((*map(Cell, cells), Cell(pair.said, tone=tones.get(pair.said, ""))))
+        rows.append((*map(Cell, cells), Cell(pair.verdict, tone=tones.get(pair.verdict, ""))))
     return Table(title, tuple(headers), tuple(rows))

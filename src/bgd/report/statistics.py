@@ -1,6 +1,6 @@
 r"""Mean, spread and agreement: every formula of the report is in this file.
 
-A *spread* is a standard deviation over runs, with n - 1 in the denominator. Values carry no unit here: the
+A *spread* is a standard deviation over runs, with n - 1 in the denominator. Values carry no unit: the
 report uses accuracies in percent, as the paper does.
 """
 
@@ -28,12 +28,12 @@ class Summary:
 
 
 class Verdict(StrEnum):
-    """How our value stands to the paper's."""
+    """How our value compares with the paper's."""
 
     AGREES = "agrees"
     HIGHER = "higher"
     LOWER = "lower"
-    UNKNOWN = "cannot say"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Difference:
 
 
 def summarise(values: Iterable[float]) -> Summary | None:
-    r"""Mean and spread :math:`\sqrt{\frac{1}{n-1} \sum_i (x_i - \bar x)^2}` of finite values; None if there are none.
+    r"""Mean and spread :math:`\sqrt{\frac{1}{n-1} \sum_i (x_i - \bar x)^2}`; None without values.
 
-    Values that are not finite (a run that diverged) are counted, and make the mean what they are: never hidden.
+    Values that are not finite (a run that diverged) are counted, and make the mean NaN.
 
     >>> summarise([90.0, 92.0, 94.0])
     Summary(mean=92.0, spread=2.0, n=3)
@@ -71,7 +71,7 @@ def summarise(values: Iterable[float]) -> Summary | None:
 def difference(a: Summary, b: Summary) -> Difference:
     r"""The difference a - b with its standard error :math:`\sqrt{s_a^2 / n_a + s_b^2 / n_b}`.
 
-    Where one spread is unknown, as after a single run, the other stands in for it: both measure the same thing.
+    Where one spread is unknown, as after a single run, the other is used for both: they measure the same thing.
     Spreads may differ (Welch).
 
     >>> difference(Summary(46.0, 3.0, 9), Summary(44.0, 4.0, 16))
@@ -113,8 +113,8 @@ def verdict(ours: Summary | None, paper: Summary | None) -> Verdict:
 
     .. math:: |\bar x_o - \bar x_p| \le \max\Big(s_p,\; 2 \sqrt{s_o^2 / n_o + s_p^2 / n_p}\Big)
 
-    Where one spread is unknown the other stands in for it (see :func:`difference`); where both are, or a mean is
-    not a number, nothing can be said.
+    Where one spread is unknown the other is used for both (see :func:`difference`); where both are, or a mean is
+    not finite, the verdict is unknown.
 
     >>> paper = Summary(46.34, 2.36, 10)
     >>> str(verdict(Summary(44.10, 2.0, 10), paper))  # 2.24 below: within the paper's spread
@@ -127,7 +127,7 @@ def verdict(ours: Summary | None, paper: Summary | None) -> Verdict:
     gap = difference(ours, paper)
     if gap.standard_error is None or not math.isfinite(gap.value):
         return Verdict.UNKNOWN
-    # a hair of room, so that a mean exactly at the edge is not lost to the rounding of its decimals
+    # a tolerance, so that rounding does not decide about a mean exactly at the edge
     allowed = max(paper.spread or 0.0, 2 * gap.standard_error) + 1e-9
     if abs(gap.value) <= allowed:
         return Verdict.AGREES

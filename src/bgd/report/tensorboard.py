@@ -1,4 +1,4 @@
-"""The metrics of runs as TensorBoard event files: an extra, for those who already look there."""
+"""The metrics of runs as TensorBoard event files: needs the extra ``tensorboard``."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from bgd.errors import MissingExtraError
 from bgd.experiments.storage import run_folders
-from bgd.report.load import ReportError, paths
+from bgd.report.load import ReportError, to_paths
 
 
 def write_events(folders: str | Path | Iterable[str | Path], out: str | Path) -> int:
     """Turn every run's ``metrics.jsonl`` into event files below ``out``; returns how many runs there were.
 
-    Finished or not, a run has a folder of its own name there: its training loss, the test accuracy of each task and
+    Finished or not, each run gets a folder of its own name: its training loss, the test accuracy of each task and
     over all, and how small its stds have become, against the iteration.
 
     Raises:
-        ReportError: without the package tensorboard, or without runs.
+        MissingExtraError: without the package tensorboard.
+        ReportError: without runs.
     """
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise ReportError(
-            'TensorBoard files need the package tensorboard: pip install "bgd[tensorboard]", or pip install tensorboard'
-        ) from None
+        raise MissingExtraError("tensorboard", "tensorboard") from None
 
-    runs = sorted({run for folder in paths(folders) for run in run_folders(folder)})
+    runs = sorted({run for folder in to_paths(folders) for run in run_folders(folder)})
     runs = [run for run in runs if (run / "metrics.jsonl").is_file()]
     if not runs:
         raise ReportError("no runs with metrics in these folders: name the folder of a comparison, see bgd run")

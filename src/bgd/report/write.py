@@ -1,4 +1,4 @@
-"""Write a report: the page, the tables, the figures, the numbers; each file whole or not at all."""
+"""Write a report: the page, the tables, the figures, the numbers; each file is written atomically."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from bgd.files import write_atomically
-from bgd.report import export as data
-from bgd.report.figures.catalog import plots
-from bgd.report.figures.style import png, svg
+from bgd.report import export
+from bgd.report.figures.catalog import draw_plots
+from bgd.report.figures.save import png, svg
 from bgd.report.load import ReportError
-from bgd.report.markdown import markdown
-from bgd.report.page import Section, page
-from bgd.report.summary import Comparison
-from bgd.report.tables import tables, to_text
+from bgd.report.markdown import render_markdown
+from bgd.report.page.render import render_page
+from bgd.report.section import Section
+from bgd.report.summary.types import Comparison
+from bgd.report.tables.catalog import all_tables
+from bgd.report.tables.render import to_text
 
 FORMATS = ("html", "csv", "json", "txt", "md", "png", "svg")
-"""All forms of a report."""
-USUAL = ("html", "csv", "json")
-"""Those that are written unless told otherwise."""
+"""All formats of a report."""
+DEFAULT_FORMATS = ("html", "csv", "json")
+"""Those that are written by default."""
 
 TITLE = "Results"
 
@@ -27,7 +29,7 @@ TITLE = "Results"
 def write(
     comparisons: Sequence[Comparison],
     out: str | Path,
-    formats: Collection[str] = USUAL,
+    formats: Collection[str] = DEFAULT_FORMATS,
     *,
     command: str = "",
     title: str | None = None,
@@ -42,7 +44,7 @@ def write(
         title: of the page.
 
     Raises:
-        ReportError: for a format that there is not, or a folder that cannot be written.
+        ReportError: for an unknown format, or a folder that cannot be written.
 
     >>> import tempfile
     >>> [path.name for path in write([], tempfile.mkdtemp(), ["json"])]
@@ -53,24 +55,26 @@ def write(
             raise ReportError(f"no format {one!r}: choose from {', '.join(FORMATS)}")
     folder = Path(out)
     drawn = bool({"html", "md", "png", "svg"} & set(formats))
-    sections = [Section(c, plots(c) if drawn else ()) for c in comparisons]
+    sections = [Section(c, draw_plots(c) if drawn else ()) for c in comparisons]
     writer = _Writer(folder)
     if "html" in formats:
-        writer.text("index.html", page(sections, command, title))
+        writer.write_text("index.html", render_page(sections, command, title))
     if "csv" in formats:
-        writer.text("summary.csv", data.to_csv(data.summary_records(comparisons)))
-        writer.text("runs.csv", data.to_csv(data.run_records(comparisons)))
+        writer.write_text("summary.csv", export.to_csv(export.summary_records(comparisons)))
+        writer.write_text("runs.csv", export.to_csv(export.run_records(comparisons)))
     if "json" in formats:
-        writer.text("report.json", data.to_json(comparisons))
+        writer.write_text("report.json", export.to_json(comparisons))
     if "txt" in formats:
-        writer.text("report.txt", "\n\n".join(to_text(table) for c in comparisons for table in tables(c)) + "\n")
+        writer.write_text(
+            "report.txt", "\n\n".join(to_text(table) for c in comparisons for table in all_tables(c)) + "\n"
+        )
     if "md" in formats:
-        pictures = _figures(sections, writer, "figures", "png")
-        writer.text("report.md", markdown(sections, command, pictures, title or TITLE))
+        pictures = _write_figures(sections, writer, "figures", "png")
+        writer.write_text("report.md", render_markdown(sections, command, pictures, title or TITLE))
     elif "png" in formats:
-        _figures(sections, writer, "figures", "png")
+        _write_figures(sections, writer, "figures", "png")
     if "svg" in formats:
-        _figures(sections, writer, "figures", "svg")
+        _write_figures(sections, writer, "figures", "svg")
     return writer.written
 
 
@@ -93,23 +97,25 @@ def write_markdown(
     """
     path = Path(file)
     folder = Path(figures) if figures is not None else path.parent / "figures"
-    sections = [Section(c, plots(c)) for c in comparisons]
-    names = _figures(sections, _Writer(folder), "", "png")
+    sections = [Section(c, draw_plots(c)) for c in comparisons]
+    names = _write_figures(sections, _Writer(folder), "", "png")
     relative = os.path.relpath(folder, path.parent)
     pictures = {key: (Path(relative) / name).as_posix() for key, name in names.items()}
-    _Writer(path.parent).text(path.name, markdown(sections, command, pictures, title or TITLE))
+    _Writer(path.parent).write_text(path.name, render_markdown(sections, command, pictures, title or TITLE))
     return path
 
 
 class _Writer:
+    """Writes files into a folder and records their paths."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.written: list[Path] = []
 
-    def text(self, name: str, text: str) -> None:
-        self.bytes(name, text.encode())
+    def write_text(self, name: str, text: str) -> None:
+        self.write_bytes(name, text.encode())
 
-    def bytes(self, name: str, content: bytes) -> None:
+    def write_bytes(self, name: str, content: bytes) -> None:
         path = self.folder / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -119,18 +125,20 @@ class _Writer:
         self.written.append(path)
 
 
-def _figures(sections: Sequence[Section], writer: _Writer, folder: str, form: str) -> dict[tuple[int, str], str]:
+def _write_figures(
+    sections: Sequence[Section], writer: _Writer, folder: str, file_format: str
+) -> dict[tuple[int, str], str]:
     """Write every figure; returns their paths by the section's number and the figure's name."""
-    save: Callable[..., bytes] = png if form == "png" else lambda figure: svg(figure).encode()
+    save: Callable[..., bytes] = png if file_format == "png" else lambda figure: svg(figure).encode()
     paths = {}
-    taken: set[str] = set()
+    used: set[str] = set()
     for number, section in enumerate(sections):
         stem = "-".join(part for part in (section.comparison.name, section.comparison.preset) if part) or "runs"
-        while stem in taken:  # the same experiment and preset with the user's own changes
+        while stem in used:  # the same experiment and preset with the user's own changes
             stem += "-x"
-        taken.add(stem)
+        used.add(stem)
         for plot in section.plots:
-            name = f"{folder}/{stem}/{plot.name}.{form}".lstrip("/")
-            writer.bytes(name, save(plot.figure))
+            name = f"{folder}/{stem}/{plot.name}.{file_format}".lstrip("/")
+            writer.write_bytes(name, save(plot.figure))
             paths[number, plot.name] = name
     return paths

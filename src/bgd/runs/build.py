@@ -44,6 +44,7 @@ from bgd.scenarios.tasks.normalise import Normalisation
 
 NORMALISATIONS: dict[str, Normalisation] = {"unit": UNIT, "padded-mnist": PADDED_MNIST, "own": "own"}
 
+
 def build_data(config: DataConfig) -> DataSet:
     """The data set, cut to size, padded, and in the shape that is asked for.
 

@@ -1,4 +1,4 @@
-"""The picture of a data set shows samples of the right class in every row."""
+"""The figure of a data set shows samples of the right class in every row."""
 
 import io
 
@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from bgd.data import DataError, DataSet, Part
-from bgd.report.figures.images import picture_grid, save_grid
+from bgd.report.figures.images import draw_grid, save_grid
 
 
 def plain(classes, channels=3, count=6, dtype=torch.uint8):
@@ -21,7 +21,7 @@ def plain(classes, channels=3, count=6, dtype=torch.uint8):
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_each_row_holds_samples_of_its_class(channels):
-    figure = picture_grid(plain(5, channels), per_class=4)
+    figure = draw_grid(plain(5, channels), per_class=4)
     assert len(figure.axes) == 20
     for k, axes in enumerate(figure.axes):
         assert np.unique(axes.images[0].get_array()).tolist() == [k // 4 + 1]
@@ -29,43 +29,43 @@ def test_each_row_holds_samples_of_its_class(channels):
 
 
 def test_many_classes_get_one_titled_sample_each():
-    figure = picture_grid(plain(100))
+    figure = draw_grid(plain(100))
     assert [axes.get_title() for axes in figure.axes] == [f"class {k}" for k in range(100)]
     assert [int(axes.images[0].get_array().max()) for axes in figure.axes] == list(range(1, 101))
 
 
 def test_class_with_few_samples_leaves_cells_empty():
-    figure = picture_grid(plain(2, count=3), per_class=5)
+    figure = draw_grid(plain(2, count=3), per_class=5)
     assert [len(axes.images) for axes in figure.axes] == [1, 1, 1, 0, 0] * 2
 
 
-def test_the_seed_chooses_and_the_global_generator_is_left_alone():
+def test_samples_depend_on_the_seed_and_not_on_the_global_generator():
     from bgd.data import load
 
     before = torch.random.get_rng_state()
 
-    def drawn(seed):
+    def draw(seed):
         buffer = io.BytesIO()
-        picture_grid(load("digits"), per_class=2, seed=seed).savefig(buffer, format="png", dpi=30)
+        draw_grid(load("digits"), per_class=2, seed=seed).savefig(buffer, format="png", dpi=30)
         return np.asarray(Image.open(buffer))
 
-    assert np.array_equal(drawn(0), drawn(0))
-    assert not np.array_equal(drawn(0), drawn(1))
+    assert np.array_equal(draw(0), draw(0))
+    assert not np.array_equal(draw(0), draw(1))
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
 def test_floats_of_any_range_are_drawn():
     noise = torch.linspace(-3, 5, 2 * 48).reshape(2, 3, 4, 4)
     part = Part(noise, torch.arange(2))
-    axes = picture_grid(DataSet("noise", part, part, ("a", "b")), per_class=1).axes
+    axes = draw_grid(DataSet("noise", part, part, ("a", "b")), per_class=1).axes
     assert [(int(a.images[0].get_array().min()), int(a.images[0].get_array().max())) for a in axes] == [(0, 255)] * 2
 
 
-def test_wrong_requests(tmp_path):
+def test_invalid_arguments_are_rejected(tmp_path):
     with pytest.raises(DataError, match=r"no part 'validation'"):
-        picture_grid(plain(2), part="validation")
+        draw_grid(plain(2), part="validation")
     with pytest.raises(DataError, match=r"at least one sample"):
-        picture_grid(plain(2), per_class=0)
+        draw_grid(plain(2), per_class=0)
     with pytest.raises(DataError, match=r"cannot write the picture .*nowhere/a.png"):
         save_grid(plain(2), tmp_path / "nowhere" / "a.png")
     assert list(tmp_path.glob("*.png")) == []

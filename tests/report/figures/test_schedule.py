@@ -1,31 +1,36 @@
 import numpy as np
 import pytest
+import torch
 from matplotlib.figure import Figure
-from small_data import make_data
 
 from bgd.report.figures.schedule import plot_schedule
-from bgd.scenarios import Continuous, Discrete, Drifting, ScenarioError, permute, rotating, scenario
+from bgd.scenarios import Continuous, DataSet, Discrete, Drifting, Part, ScenarioError, permute, rotating, scenario
 
 CONTINUOUS = scenario("continuous task-agnostic")
 
 
-def test_lines_are_expected_and_dots_are_sampled():
-    stream = Continuous(permute(make_data(), 3, shared_head=True), CONTINUOUS, iterations=300, batch_size=16)
+@pytest.fixture
+def data() -> DataSet:
+    part = Part(torch.zeros(60, 1, 4, 4, dtype=torch.uint8), torch.arange(60) % 10)
+    return DataSet("zeros", part, part, tuple("0123456789"))
+
+
+def test_lines_are_expected_and_dots_are_sampled(data):
+    stream = Continuous(permute(data, 3, shared_head=True), CONTINUOUS, iterations=300, batch_size=16)
     ax = plot_schedule(stream, points=50)
-    at = np.linspace(0, 299, 50).round().astype(int)
+    iterations = np.linspace(0, 299, 50).round().astype(int)
     lines, dots = ax.lines[0::2], ax.lines[1::2]
     assert len(lines) == len(dots) == 3
     for t in range(3):
-        line, share = lines[t].get_ydata(), stream.expected_proportions(at)[:, t]
+        line, share = lines[t].get_ydata(), stream.expected_proportions(iterations)[:, t]
         np.testing.assert_allclose(np.nan_to_num(line), share)
         assert np.isfinite(line[share > 0]).all()
-        sampled = stream.sampled_proportions(at)[:, t]
+        sampled = stream.sampled_proportions(iterations)[:, t]
         np.testing.assert_allclose(dots[t].get_ydata(), sampled[sampled > 0])
 
 
 @pytest.mark.parametrize("kind", ["discrete", "drifting", "many"])
-def test_every_kind_of_stream_has_a_figure(tmp_path, kind):
-    data = make_data()
+def test_every_kind_of_stream(data, tmp_path, kind):
     stream = {
         "discrete": lambda: Discrete(permute(data, 3, shared_head=True), scenario("discrete task-agnostic")),
         "drifting": lambda: Drifting(rotating(data), CONTINUOUS, iterations=50),
@@ -38,7 +43,7 @@ def test_every_kind_of_stream_has_a_figure(tmp_path, kind):
     assert (tmp_path / "schedule.png").stat().st_size > 1000
 
 
-def test_too_few_points_are_rejected():
-    stream = Discrete(permute(make_data(), 2, shared_head=True), scenario("discrete task-agnostic"))
+def test_too_few_points_are_rejected(data):
+    stream = Discrete(permute(data, 2, shared_head=True), scenario("discrete task-agnostic"))
     with pytest.raises(ScenarioError, match="points=1"):
         plot_schedule(stream, points=1)

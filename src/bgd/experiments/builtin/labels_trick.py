@@ -45,6 +45,7 @@ EXPERIMENT = Experiment(
         "Offline": {WITHOUT: Reported(mean=97.53, spread=0.30, runs=10, source="Hsu et al. (2018)")},
     },
     figures=("accuracy-by-task", "matrix"),
+    highlight="BGD",
     presets={
         "smoke": smoke(),
         "quick": split_mnist.QUICK,

@@ -65,6 +65,7 @@ EXPERIMENT = Experiment(
     seeds=(2019, 2020, 2021),
     figures=("accuracy-by-task", "stds", "learning-curves"),
     times_of="SGD",
+    highlight="K = 10",
     presets={
         "smoke": smoke().model_copy(update={"columns": {CONTINUOUS: tasks(2, 15)}}),
         "quick": Preset(

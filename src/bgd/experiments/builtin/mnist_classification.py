@@ -43,6 +43,7 @@ EXPERIMENT = Experiment(
         for row, means in ACCURACY.items()
     },
     figures=("learning-curves", "stds"),
+    highlight="BGD",
     presets={
         "smoke": smoke(test=TestConfig(evaluations=4)).model_copy(
             update={"columns": {f"width {w}": Setup(net=NetConfig(widths=(w // 20, w // 20))) for w in WIDTHS}}

@@ -59,6 +59,7 @@ EXPERIMENT = Experiment(
     seeds=tuple(range(2019, 2029)),
     paper=PAPER,
     figures=("accuracy-by-task", "matrix"),
+    highlight="BGD",
     presets={
         "smoke": smoke(tasks=TasksConfig(count=3)),
         "quick": Preset(

@@ -63,6 +63,7 @@ EXPERIMENT = Experiment(
         COLUMNS,
     ),
     figures=("accuracy-by-task", "matrix"),
+    highlight="BGD",
     presets={
         "smoke": smoke(),
         "quick": QUICK,

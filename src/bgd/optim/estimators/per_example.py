@@ -7,6 +7,7 @@ A plain training loop is all it needs: ``loss.backward()`` and ``optimizer.step(
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -169,7 +170,6 @@ class _Hook:
         self._passes = weakref.ref(passes) if passes is not None else None
         self._name = name
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any = None) -> None:
         del output
         if self._passes is not None and (passes := self._passes()) is not None:
@@ -180,6 +180,12 @@ class _Hook:
 
     def __reduce__(self) -> Any:
         return _Hook, (None, self._name)
+
+
+def keep_hooks_out_of_compiled_graphs() -> None:
+    """Let the hooks run eagerly in a compiled model; only where the compiler is in use, since importing it is slow."""
+    if "torch._dynamo" in sys.modules and not hasattr(_Hook.__call__, "_torchdynamo_disable"):
+        _Hook.__call__ = torch.compiler.disable(_Hook.__call__)  # type: ignore[method-assign]
 
 
 def repeated(passes: PerExample, closure: Callable[[], Tensor | float], count: int, mean: bool) -> Estimator:

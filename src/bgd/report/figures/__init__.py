@@ -1,1 +1,1 @@
-"""Figures: what a comparison shows as pictures, and how each is drawn."""
+"""Figures: one file for each kind, ``catalog.py`` for which of them a comparison has, ``style.py`` for their look."""

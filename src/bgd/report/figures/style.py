@@ -1,103 +1,107 @@
-"""How every figure looks: one palette for all kinds of colour vision, on paper, on a light and on a dark screen."""
+"""Colours, markers and matplotlib settings of every figure: for all kinds of colour vision, light and dark screens."""
 
 from __future__ import annotations
 
-import io
-import re
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dataclasses import dataclass, replace
 
 INK, QUIET, GRID = "#1f2430", "#667080", "#dfe3e8"
-"""Text and axes; what stands back; grid lines."""
+"""Text and axes; secondary elements; grid lines."""
 
 LIGHT_PAGE, DARK_PAGE = "#ffffff", "#14171c"
-"""What the figures of the page stand on."""
+"""Backgrounds of the page's figures."""
 
-MISSING_GLYPH = "Glyph .* missing from"
-"""A warning to ignore: a label may be written in any script; a browser has the letters where matplotlib has not."""
-
-# Okabe and Ito's hues (distinct with any colour vision), darkened until each can be read as text on white; beside
-# each its sister for dark screens.
+# Hues after Okabe and Ito, shifted until each can be read as text on white (contrast 4.5) and any two differ by 10
+# units of CIELAB with any kind of colour vision. Beside each, its counterpart for dark screens.
 _HUES = {
     "vermillion": ("#c04a00", "#ff8f5e"),
-    "blue": ("#0a63a8", "#6db5ff"),
-    "green": ("#00795a", "#3fcfa2"),
+    "blue": ("#0b4aa0", "#66aaff"),
+    "green": ("#00714a", "#3fcfa2"),
+    "purple": ("#ab3090", "#f284d0"),
+    "sky": ("#1e7cae", "#a0e4fb"),
+    "brown": ("#5e3f00", "#f1bb45"),
     "black": ("#343b47", "#dfe5ec"),
-    "amber": ("#946300", "#f1bb45"),
-    "purple": ("#9a3d83", "#e693d0"),
-    "sky": ("#2b83a8", "#9adcf5"),
-    "grey": ("#6b7480", "#a3acb8"),
+    "grey": ("#6b7480", "#98a1ad"),
 }
 COLOURS = tuple(light for light, _ in _HUES.values())
-"""For a sequence of things that have no look of their own."""
+"""The palette on a light page; the last, grey, is that of upper bounds."""
 
-_DARK = dict(_HUES.values()) | {INK: "currentColor", QUIET: "#9aa4b2", GRID: "#323842"}
+DARK_COLOURS = dict(_HUES.values()) | {INK: "currentColor", QUIET: "#9aa4b2", GRID: "#323842"}
+"""For each colour on a light page, the one on a dark page."""
 
-# The colours of the paper's own figures where it names them: BGD red, SGD blue, SI green, VCL black.
-_METHODS = {
-    "bgd": ("vermillion", "-", "o"),
-    "sgd": ("blue", "-", "s"),
-    "si": ("green", "-", "^"),
-    "vcl": ("black", "-", "D"),
-    "adam": ("amber", "-", "v"),
-    "online ewc": ("purple", "-", "P"),
-    "mas": ("sky", "-", "X"),
-    "offline": ("grey", ":", "*"),
-    "adagrad": ("amber", "--", "<"),
-    "ewc": ("purple", "--", "p"),
-    "l2": ("blue", "--", "h"),
-    "lwf": ("green", "--", ">"),
-    "bbb": ("black", "--", "d"),
-}
-_SPARE = [(hue, dash, marker) for dash, marker in (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D")) for hue in _HUES]
+_DASHES = ("-", "--", "-.")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p", "h", ">", "d", "8")  # 13 shares no factor with 7 hues
 
 
 @dataclass(frozen=True)
 class Look:
-    """A series' colour, dash and marker: any one of them is enough to tell it from the others."""
+    """How a series is drawn.
+
+    Attributes:
+        colour: as ``#rrggbb``.
+        dash: a line style of matplotlib.
+        marker: of matplotlib; empty for none.
+        emphasised: in front of the others, with its label in bold.
+    """
 
     colour: str
     dash: str
     marker: str
+    emphasised: bool = False
+
+    @property
+    def weight(self) -> str:
+        """Of the font of its label."""
+        return "bold" if self.emphasised else "normal"
+
+    @property
+    def secondary(self) -> Look:
+        """The look of a second line of the same row, such as its accuracy on the training images.
+
+        >>> assign_looks(["BGD"])["BGD"].secondary
+        Look(colour='#c04a00', dash=':', marker='', emphasised=False)
+        """
+        return replace(self, dash=":", marker="", emphasised=False)
 
 
-def looks(labels: Sequence[str]) -> dict[str, Look]:
-    """A look for each label: a known method always has its own, others take what is left, in order.
+UPPER_BOUND = Look(COLOURS[-1], ":", "*")
+"""The look of a reference that never counts as best."""
 
-    >>> looks(["SGD", "BGD"])["BGD"].colour == looks(["BGD"])["BGD"].colour
-    True
-    >>> len(set(looks([f"method {i}" for i in range(30)]).values()))
-    30
+
+def assign_looks(
+    labels: Sequence[str], *, highlight: str | None = None, upper_bounds: Collection[str] = ()
+) -> dict[str, Look]:
+    """A look for each label by its position: seven hues, then the same hues with other dashes; each pair is distinct.
+
+    Args:
+        labels: in the order of the rows.
+        highlight: the label to emphasise, which gets the first look wherever it is in the order.
+        upper_bounds: labels of references, drawn in grey.
+
+    >>> looks = assign_looks(["SGD", "BGD", "Offline"], highlight="BGD", upper_bounds=["Offline"])
+    >>> looks["BGD"].colour == COLOURS[0], looks["SGD"].colour == COLOURS[1], looks["Offline"] == UPPER_BOUND
+    (True, True, True)
+    >>> len(set(assign_looks([f"method {i}" for i in range(90)]).values()))
+    90
     """
-    chosen: dict[str, tuple[str, str, str]] = {}
-    for label in labels:
-        known = _METHODS.get(re.sub(r"[\s_-]+", " ", label).strip().lower())
-        if known and known not in chosen.values():
-            chosen[label] = known
-    drawn = {(hue, dash) for hue, dash, _ in chosen.values()}
-    taken = {hue for hue, _ in drawn}  # a known method's hue comes last among those of a dash
-    dashes = list(dict.fromkeys(dash for _, dash, _ in _SPARE))
-    spare = iter(
-        sorted(
-            (look for look in _SPARE if look[:2] not in drawn),
-            key=lambda look: (dashes.index(look[1]), look[0] in taken),
+    ranked = sorted((label for label in labels if label not in upper_bounds), key=lambda label: label != highlight)
+    hues = COLOURS[:-1]
+    looks = {
+        label: Look(
+            hues[i % len(hues)],
+            _DASHES[i // len(hues) % len(_DASHES)],
+            _MARKERS[i % len(_MARKERS)],
+            emphasised=label == highlight,
         )
-    )
-    for label in labels:
-        if label not in chosen:
-            chosen[label] = next(spare, ("grey", "-", "."))
-    return {label: Look(_HUES[chosen[label][0]][0], *chosen[label][1:]) for label in labels}
+        for i, label in enumerate(ranked)
+    }
+    return {label: looks.get(label, UPPER_BOUND) for label in labels}
 
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Matplotlib's settings for the time of one figure; nothing of the caller's stays changed.
+    """Matplotlib's settings for the time of one figure; the caller's own are restored.
 
     >>> import matplotlib
     >>> with style():
@@ -139,67 +143,6 @@ def style() -> Iterator[None]:
         yield
 
 
-def png(figure: Figure, dpi: int = 160) -> bytes:
-    r"""The figure as a PNG, the same bytes every time.
-
-    >>> from matplotlib.figure import Figure
-    >>> png(Figure())[:4]
-    b'\x89PNG'
-    """
-    return _save(figure, format="png", dpi=dpi, metadata={"Software": None})
-
-
-def svg(figure: Figure) -> str:
-    """The figure as an SVG that stands alone, on white; the same text every time.
-
-    >>> from matplotlib.figure import Figure
-    >>> svg(Figure()).lstrip().startswith("<?xml")
-    True
-    """
-    return _save(figure, format="svg", metadata={"Date": None, "Creator": None}).decode()
-
-
-def inline_svg(figure: Figure, name: str) -> str:
-    """The figure as an ``<svg>`` element for the page: no background, and colours that follow the page's theme.
-
-    Every colour of the palette becomes a CSS variable (see :func:`css_colours`), ink the colour of the text. Names
-    of elements begin with ``name``, so that several figures can live on one page. An artist whose gid is
-    ``series:<text>`` shows that text as its tooltip, without any script.
-
-    >>> from matplotlib.figure import Figure
-    >>> inline_svg(Figure(), "empty").startswith('<svg class="plot"')
-    True
-    """
-    text = svg(figure)
-    text = text[text.index("<svg") :].strip()
-    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
-    # the background of the whole figure: the page has its own
-    text = re.sub(r'<g id="patch_1">.*?</g>\s*', "", text, count=1, flags=re.DOTALL)
-    text = re.sub(r"<g id=(?:\"series:([^\"]*)\"|'series:([^']*)')>", _with_tooltip, text)
-    text = re.sub(r' id="([^"]+)"', rf' id="{name}-\1"', text)
-    text = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", text)
-    for colour in _DARK:
-        replacement = "currentColor" if colour == INK else f"var({_variable(colour)})"
-        text = re.sub(colour, replacement, text, flags=re.IGNORECASE)
-    # the family and size stay the figure's own; the page's font has much the same widths
-    return re.sub(
-        r'<svg [^>]*?viewBox="([^"]+)"[^>]*>',
-        r'<svg class="plot" viewBox="\1" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" '
-        r'xmlns:xlink="http://www.w3.org/1999/xlink">',
-        text,
-        count=1,
-    )
-
-
-def css_colours(dark: bool) -> dict[str, str]:
-    """The CSS variables that :func:`inline_svg` refers to, with their values.
-
-    >>> css_colours(dark=False)["--c-c04a00"]
-    '#c04a00'
-    """
-    return {_variable(light): value if dark else light for light, value in _DARK.items() if light != INK}
-
-
 def contrast_ratio(a: str, b: str) -> float:
     r"""WCAG's :math:`(L_1 + 0.05) / (L_2 + 0.05)` of the relative luminances, the lighter first: 1 to 21.
 
@@ -220,20 +163,3 @@ def luminance(colour: str) -> float:
 
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def _with_tooltip(group: re.Match[str]) -> str:
-    text = (group[1] or group[2]).replace('"', "&quot;")  # matplotlib has escaped all else
-    return f'<g class="series"><title>{text}</title>'
-
-
-def _variable(colour: str) -> str:
-    return f"--c-{colour[1:]}"
-
-
-def _save(figure: Figure, **options: object) -> bytes:
-    buffer = io.BytesIO()
-    with style(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=MISSING_GLYPH)
-        figure.savefig(buffer, **options)  # type: ignore[arg-type]
-    return buffer.getvalue()

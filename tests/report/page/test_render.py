@@ -1,4 +1,4 @@
-"""The page as text, and as a real browser shows it."""
+"""The page as text, and as a browser shows it."""
 
 import io
 import json
@@ -12,8 +12,9 @@ from made_runs import make_config, make_result
 from PIL import Image, ImageChops
 from torch.nn import functional as F
 
-from bgd.report.figures.catalog import plots
-from bgd.report.page import SNIPPET, Section, page
+from bgd.report.figures.catalog import draw_plots
+from bgd.report.page import SNIPPET, render_page
+from bgd.report.section import Section
 from bgd.report.summary import Unfinished, compare
 
 NASTY = '<script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">" onmouseover="window.hacked = 1'
@@ -21,7 +22,7 @@ NASTY = '<script>window.hacked = 1</script><img src=x onerror="window.hacked = 1
 
 @pytest.fixture(scope="module")
 def made():
-    """Three settings and a long label: the widest that a page has to bear."""
+    """Three settings and a long label: the widest content of a page."""
     labels = ["BGD", "SGD", "Online EWC consolidated at every iteration", "Averylongwordwithoutanyspaceinit" * 3]
     runs = [
         make_result(label, 0.9 - 0.1 * i - 0.01 * j, seed, column)
@@ -36,8 +37,8 @@ def made():
 def html(made, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "index.html"
     other = compare([make_result("BGD", 0.9), make_result("SGD", 0.8)])
-    sections = [Section(made, plots(made)), Section(other, plots(other))]
-    path.write_text(page(sections, "bgd report runs"), encoding="utf-8")
+    sections = [Section(made, draw_plots(made)), Section(other, draw_plots(other))]
+    path.write_text(render_page(sections, "bgd report runs"), encoding="utf-8")
     return path
 
 
@@ -91,7 +92,7 @@ def test_is_accessible(html):
     assert [tag for tag, _ in tags.found if tag in ("h1", "h2")] == ["h1", "h2", "h2", "h2"]
 
 
-def test_says_what_is_missing(html):
+def test_missing_runs_are_listed(html):
     text = html.read_text(encoding="utf-8")
     assert "Not complete" in text
     assert "SGD, task learning, seed 2021: failed" in text
@@ -100,12 +101,12 @@ def test_says_what_is_missing(html):
 
 def test_is_the_same_every_time():
     made = compare([make_result("BGD", 0.9), make_result("SGD", 0.8)])
-    one, two = (page([Section(made, plots(made))], "bgd report runs") for _ in range(2))
+    one, two = (render_page([Section(made, draw_plots(made))], "bgd report runs") for _ in range(2))
     assert one == two
 
 
 def test_the_snippet_runs():
-    """What the page invites its readers to do, word for word."""
+    """The code on the page, as it is printed."""
     torch.manual_seed(0)
     x = torch.randn(64, 4)
     y = (x[:, 0] > 0).long()
@@ -116,7 +117,7 @@ def test_the_snippet_runs():
 
 
 def test_without_results():
-    assert "no results yet" in page([], "bgd report")
+    assert "no results yet" in render_page([], "bgd report")
 
 
 def _hostile():
@@ -126,10 +127,10 @@ def _hostile():
     )
     runs = [run, make_result("SGD", 0.5, column=NASTY, experiment=NASTY)]
     made = compare(runs, unfinished=[Unfinished(make_config("Adam", column=NASTY), "failed", NASTY)], changes=[NASTY])
-    return page([Section(made, plots(made))], f"bgd report {NASTY}", title=NASTY)
+    return render_page([Section(made, draw_plots(made))], f"bgd report {NASTY}", title=NASTY)
 
 
-def test_what_users_write_is_text_and_nothing_else():
+def test_text_of_users_is_escaped():
     tags = Tags(_hostile())
     assert not tags.wrong
     assert sum(tag == "script" for tag, _ in tags.found) == 1
@@ -140,10 +141,10 @@ def test_what_users_write_is_text_and_nothing_else():
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     if MISSING:
-        pytest.skip(f"no browser here: {' and '.join(MISSING)} not installed")
-    one = Browser(tmp_path_factory.mktemp("profile"))
-    yield one
-    one.close()
+        pytest.skip(f"no browser: {' and '.join(MISSING)} not installed")
+    started = Browser(tmp_path_factory.mktemp("profile"))
+    yield started
+    started.close()
 
 
 def test_no_errors_and_no_network(browser, html):
@@ -155,13 +156,13 @@ def test_no_errors_and_no_network(browser, html):
     messages = [json.loads(entry["message"])["message"] for entry in browser.log("performance")]
     requested = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
     # the browser's own start page also loads its parts, from inside itself
-    asked = [r["request"]["url"] for r in requested if not r["documentURL"].startswith("chrome:")]
-    assert html.as_uri() in asked  # the log is being kept
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
-    assert len([url for url in asked if url.startswith("file:")]) == 1
+    urls = [r["request"]["url"] for r in requested if not r["documentURL"].startswith("chrome:")]
+    assert html.as_uri() in urls  # requests are being logged
+    assert [url for url in urls if not url.startswith(("file:", "data:"))] == []
+    assert len([url for url in urls if url.startswith("file:")]) == 1
 
 
-def test_nothing_that_users_write_is_run(browser, tmp_path):
+def test_text_of_users_is_not_executed(browser, tmp_path):
     path = tmp_path / "hostile.html"
     path.write_text(_hostile(), encoding="utf-8")
     browser.log("browser")
@@ -177,7 +178,7 @@ def test_never_wider_than_the_screen(browser, html, width):
     assert browser.script("return document.documentElement.scrollWidth") == width
 
 
-def test_letters_can_be_read_on_a_phone(browser, html):
+def test_text_is_large_enough_on_a_phone(browser, html):
     browser.open(html, 360)
     smallest = browser.script(
         "return Math.min(...[...document.querySelectorAll('.figures:not(.small) svg text')]"

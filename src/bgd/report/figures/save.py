@@ -1,0 +1,105 @@
+"""Figures as files and as elements of the page: the same bytes for the same figure."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from bgd.report.figures.style import DARK_COLOURS, INK, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def png(figure: Figure, dpi: int = 160) -> bytes:
+    r"""The figure as a PNG, the same bytes every time.
+
+    >>> from matplotlib.figure import Figure
+    >>> png(Figure())[:4]
+    b'\x89PNG'
+    """
+    return _save(figure, format="png", dpi=dpi, metadata={"Software": None})
+
+
+def svg(figure: Figure) -> str:
+    """The figure as an SVG file on white; the same text every time.
+
+    >>> from matplotlib.figure import Figure
+    >>> svg(Figure()).lstrip().startswith("<?xml")
+    True
+    """
+    return _save(figure, format="svg", metadata={"Date": None, "Creator": None}).decode()
+
+
+def inline_svg(figure: Figure, name: str) -> str:
+    """The figure as an ``<svg>`` element for the page: no background, and colours that follow the page's theme.
+
+    Every colour of the palette becomes a CSS variable (see :func:`css_colours`), ink the colour of the text. Ids of
+    elements begin with ``name``, so that several figures can share a page. An artist whose gid is
+    ``series:<text>`` (see :func:`bgd.report.figures.axes.set_tooltip`) shows that text as its tooltip, without any
+    script.
+
+    >>> from matplotlib.figure import Figure
+    >>> inline_svg(Figure(), "empty").startswith('<svg class="plot"')
+    True
+    """
+    text = svg(figure)
+    text = text[text.index("<svg") :].strip()
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    # the background of the whole figure: the page has its own
+    text = re.sub(r'<g id="patch_1">.*?</g>\s*', "", text, count=1, flags=re.DOTALL)
+    text = re.sub(r"<g id=(?:\"series:([^\"]*)\"|'series:([^']*)')>", _add_tooltip, text)
+    text = re.sub(r' id="([^"]+)"', rf' id="{name}-\1"', text)
+    text = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", text)
+    for colour in DARK_COLOURS:
+        replacement = "currentColor" if colour == INK else f"var({_css_variable(colour)})"
+        text = re.sub(colour, replacement, text, flags=re.IGNORECASE)
+    # the family and size stay the figure's own; the page's font has much the same widths
+    return re.sub(
+        r'<svg [^>]*?viewBox="([^"]+)"[^>]*>',
+        r'<svg class="plot" viewBox="\1" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" '
+        r'xmlns:xlink="http://www.w3.org/1999/xlink">',
+        text,
+        count=1,
+    )
+
+
+def css_colours(dark: bool) -> dict[str, str]:
+    """The CSS variables that :func:`inline_svg` refers to, with their values.
+
+    >>> css_colours(dark=False)["--c-c04a00"]
+    '#c04a00'
+    """
+    return {_css_variable(light): value if dark else light for light, value in DARK_COLOURS.items() if light != INK}
+
+
+@contextmanager
+def ignore_missing_glyphs() -> Iterator[None]:
+    """Silence matplotlib where its font lacks a letter: labels may be in any script, and browsers have the letters.
+
+    >>> with ignore_missing_glyphs():
+    ...     warnings.warn("Glyph 955 missing from font(s)")
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
+
+
+def _add_tooltip(group: re.Match[str]) -> str:
+    text = (group[1] or group[2]).replace('"', "&quot;")  # matplotlib has escaped all else
+    return f'<g class="series"><title>{text}</title>'
+
+
+def _css_variable(colour: str) -> str:
+    return f"--c-{colour[1:]}"
+
+
+def _save(figure: Figure, **options: object) -> bytes:
+    buffer = io.BytesIO()
+    with style(), ignore_missing_glyphs():
+        figure.savefig(buffer, **options)  # type: ignore[arg-type]
+    return buffer.getvalue()

@@ -1,0 +1,138 @@
+"""What the page shows of one comparison, as plain values for the template."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bgd.report import formatting
+from bgd.report.figures.save import inline_svg
+from bgd.report.figures.types import Plot
+from bgd.report.notes import collect_notes
+from bgd.report.section import Section
+from bgd.report.statistics import Verdict
+from bgd.report.summary.settings import split_settings
+from bgd.report.summary.types import Comparison, Entry
+from bgd.report.tables.catalog import extra_tables
+from bgd.report.tables.measures import measures
+from bgd.report.tables.results import describe_agreement, describe_missing_result, detail
+
+
+def describe_section(section: Section, number: int, several: bool) -> dict[str, Any]:
+    """The values of the template ``section.html.j2``.
+
+    Args:
+        section: to show.
+        number: of the section on the page, from 0.
+        several: whether the page has other sections.
+    """
+    comparison = section.comparison
+    experiment = comparison.experiment
+    anchor = f"c{number + 1}"
+    preset = experiment.presets.get(comparison.preset) if experiment else None
+    shared, own = split_settings(comparison)
+    return {
+        "id": anchor,
+        "title": comparison.title,
+        "shows": experiment.shows if experiment else "",
+        "source": experiment.source if experiment else "",
+        "choices": experiment.notes if experiment else (),
+        "remarks": [" ".join(block.split()) for block in comparison.remarks.split("\n\n") if block.strip()],
+        "about": formatting.sentence(
+            f"{comparison.preset}: {preset.about}" if preset and preset.about else comparison.preset
+        ),
+        "changes": comparison.changes,
+        # the head of a page with one comparison shows the same in large numbers
+        "chips": [chip for chip in _chips(comparison) if several or chip[1] == "bad"],
+        "columns": comparison.columns,
+        "rows": [(row, [_cell(comparison, row, column) for column in comparison.columns]) for row in comparison.rows],
+        "detail": detail(comparison),
+        "extras": extra_tables(comparison),
+        "measures": measures(comparison),
+        "unfinished": comparison.unfinished,
+        "notes": collect_notes(comparison),
+        "large": [_figure(plot, anchor) for plot in section.plots if not plot.small],
+        "small_title": _small_title([plot.name for plot in section.plots if plot.small]),
+        "small": [_figure(plot, anchor) for plot in section.plots if plot.small],
+        "shared": shared,
+        "own": list(own.items()),
+        "seeds": formatting.seeds_sentence([run.config.seed for run in comparison.runs]),
+        "environment": _environment(comparison),
+        "other_scale": comparison.has_paper and not comparison.verdicts,
+    }
+
+
+def _small_title(names: Sequence[str]) -> str:
+    kinds = {"matrix": "Accuracy on each task after each stage", "stds": "Posterior stds"}
+    return "; ".join(title for kind, title in kinds.items() if any(name.startswith(kind) for name in names))
+
+
+def _figure(plot: Plot, anchor: str) -> dict[str, Any]:
+    from markupsafe import Markup  # comes with jinja2
+
+    svg = Markup(inline_svg(plot.figure, f"{anchor}-{plot.name}"))
+    return {"svg": svg, "title": plot.title, "caption": plot.caption, "alt": plot.alt}
+
+
+def _cell(comparison: Comparison, row: str, column: str) -> dict[str, Any] | None:
+    entry = comparison.entries.get((row, column))
+    if entry is None:
+        return None
+    ours = entry.ours
+    return {
+        "value": formatting.value(ours) if ours else None,
+        "state": "" if ours else describe_missing_result(entry),
+        "bar": max(0.0, min(100.0, ours.mean)) if ours and ours.mean == ours.mean else None,
+        "best": entry.best,
+        "paper": formatting.value(entry.paper) if entry.paper else None,
+        "tick": entry.paper.mean if entry.paper else None,
+        "verdict": entry.verdict.name.lower(),
+        "agreement": describe_agreement(entry) if entry.verdict is not Verdict.UNKNOWN else "",
+        "partial": _describe_partial(entry),
+        "warned": _describe_warned(entry),
+    }
+
+
+def _describe_partial(entry: Entry) -> str:
+    if not entry.unfinished or not entry.ours:
+        return ""
+    return f"{len(entry.runs)} of {formatting.count(entry.planned, 'seed')}"
+
+
+def _describe_warned(entry: Entry) -> str:
+    if not entry.warned:
+        return ""
+    return f"{entry.warned} of {formatting.count(len(entry.runs), 'run')} with a warning"
+
+
+def _chips(comparison: Comparison) -> list[tuple[str, str]]:
+    """Short facts and their tone."""
+    runs, missing = len(comparison.runs), len(comparison.unfinished)
+    chips = [(formatting.count(runs, "run"), "")]
+    if missing:
+        chips.append((f"{missing} of {formatting.count(runs + missing, 'run')} missing", "bad"))
+    if comparison.seconds:
+        chips.append((f"{formatting.duration(comparison.seconds)} of computing", ""))
+    if verdicts := comparison.verdicts:
+        agree = sum(v is Verdict.AGREES for v in verdicts)
+        chips.append((f"{agree} of {len(verdicts)} agree with the paper", "good" if agree == len(verdicts) else ""))
+    return chips
+
+
+def _environment(comparison: Comparison) -> list[tuple[str, str]]:
+    """Where the runs were computed; several values where they differ."""
+    machines = [run.machine for run in comparison.runs if run.machine]
+    found: dict[str, list[str]] = {}
+    for machine in machines:
+        versions = dict(sorted(machine.versions.items()))
+        facts = {
+            "command": machine.command,
+            "platform": machine.platform,
+            "threads": str(machine.threads),
+            "commit": machine.commit or "",
+            **versions,
+        }
+        for name, text in facts.items():
+            if text and text not in found.setdefault(name, []):
+                found[name].append(text)
+    return [(name, "; ".join(texts)) for name, texts in found.items() if texts]
