@@ -19,6 +19,7 @@ from typing import Any
 
 from torch import nn
 
+from bgd import plugins
 from bgd.errors import suggest
 from bgd.methods.adagrad import Adagrad
 from bgd.methods.adam import Adam
@@ -125,9 +126,11 @@ def find(name: str) -> type[Base]:
     Traceback (most recent call last):
     bgd.methods.common.types.MethodError: no method 'online-ecw': did you mean 'online-ewc'?
     """
-    if name not in METHODS:
-        raise MethodError(f"no method {name!r}: {suggest(name, list(METHODS))}")
-    return METHODS[name]
+    try:
+        method: type[Base] = plugins.find(name, METHODS, "method", "bgd.methods")
+    except plugins.PluginError as error:
+        raise MethodError(str(error)) from error
+    return method
 
 
 def settings_of(name: str) -> dict[str, Any]:

@@ -70,6 +70,7 @@ class Laplace(Base):
     """
 
     needs = Knowledge.BOUNDARIES
+    train_size_per_task = True
     state_attributes: ClassVar[tuple[str, ...]] = ("penalty", "generator", "ended", "past")
 
     def __init__(

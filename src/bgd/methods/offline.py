@@ -27,6 +27,7 @@ class Offline(Base):
     """
 
     joint = True
+    upper_bound = True
 
     def __init__(self, net: nn.Module, outputs: Outputs, *, lr: float = 0.001, optimizer: str = "adam") -> None:
         super().__init__(net, outputs, optimizer_for(net.parameters(), optimizer, lr))

@@ -38,6 +38,7 @@ class VCL(Variational):
     """
 
     needs = Knowledge.BOUNDARIES
+    train_size_per_task = True
     state_attributes: ClassVar[tuple[str, ...]] = ("posterior", "generator", "used", "ended")
 
     def __init__(

@@ -64,6 +64,8 @@ class Base:
 
     needs: Knowledge = Knowledge.NOTHING
     joint: bool = False
+    upper_bound: bool = False
+    train_size_per_task: bool = False
     state_attributes: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, net: nn.Module, outputs: Outputs, optimizer: torch.optim.Optimizer) -> None:
