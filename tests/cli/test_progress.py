@@ -10,9 +10,10 @@ from rich.console import Console
 from bgd.cli.estimate import Estimate
 from bgd.cli.progress import Bars, Lines, fitted
 from bgd.runs.config import RunConfig
-from bgd.runs.executors.local import Job, Outcome
+from bgd.runs.executors import Job, Outcome
+from bgd.runs.progress import Progress
 from bgd.runs.result import Machine, RunResult
-from bgd.runs.run import Progress, run
+from bgd.runs.run import run
 
 
 def job(row: str, seed: int = 2019, column: str = "split, class") -> Job:
@@ -166,13 +167,13 @@ def places(tmp_path, monkeypatch, **choice) -> list[Progress]:
 def test_a_run_says_its_task_and_what_takes_long(tmp_path, monkeypatch):
     said = places(tmp_path, monkeypatch, method="ewc", setup={"stream": {"epochs": 4, "batch_size": 20}})
     assert said[0] == Progress(0, 36, 1, 3, "unpermuted", "starting")
-    training = [(place.done, place.task, place.name) for place in said if not place.doing]
+    training = [(place.iteration, place.task, place.name) for place in said if not place.activity]
     assert (11, 1, "unpermuted") in training
     assert (12, 2, "permutation 1") in training
     assert [place.task for place in said] == sorted(place.task for place in said)
     # when a task has ended, its own learner still looks back on it, and is tested
-    assert {(p.done, p.task) for p in said if p.doing == "consolidating"} == {(12, 1), (24, 2), (36, 3)}
-    assert {(p.done, p.task) for p in said if p.doing == "evaluating"} == {(0, 1), (12, 1), (24, 2), (36, 3)}
+    assert {(p.iteration, p.task) for p in said if p.activity == "consolidating"} == {(12, 1), (24, 2), (36, 3)}
+    assert {(p.iteration, p.task) for p in said if p.activity == "evaluating"} == {(0, 1), (12, 1), (24, 2), (36, 3)}
 
 
 def test_where_all_tasks_are_learnt_at_once_there_is_none_to_name(tmp_path, monkeypatch):

@@ -11,8 +11,8 @@ from bgd.experiments import EXPERIMENTS
 from bgd.experiments.declaration import Experiment, Reported
 from bgd.experiments.plan import resolve
 from bgd.report.statistics import Difference, Summary, Verdict, difference, summarise, verdict
-from bgd.runs.build import names_of
 from bgd.runs.config import RunConfig, unused
+from bgd.runs.data import data_names
 from bgd.runs.result import RunResult
 
 PAPER = "paper"
@@ -296,7 +296,7 @@ def _of_our_tasks(
 ) -> Reported | None:
     """Without the paper's values of single tasks where ours are made from other data: a stand-in is no MNIST."""
     papers = [_papers(config, experiment) for config in configs]
-    same = all(p and names_of(c.setup.data) == names_of(p.setup.data) for c, p in zip(configs, papers, strict=True))
+    same = all(p and data_names(c.setup.data) == data_names(p.setup.data) for c, p in zip(configs, papers, strict=True))
     return reported if reported is None or same else reported.model_copy(update={"tasks": ()})
 
 
