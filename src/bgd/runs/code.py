@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
+import textwrap
 from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from pathlib import Path
@@ -68,7 +69,7 @@ def _unwrap(thing: Any) -> Any:
 
 def _source(thing: Any) -> str:
     try:
-        return inspect.cleandoc(inspect.getsource(_unwrap(thing)))
+        return textwrap.dedent(inspect.getsource(_unwrap(thing)))
     except (OSError, TypeError):  # typed into an interpreter
         return ""
 

@@ -122,9 +122,9 @@ class NetConfig(Strict):
     @classmethod
     def _known(cls, name: str) -> str:
         """Refuse an unknown name; ``module:function`` is not imported before the run is validated."""
-        if ":" not in name and name not in (known := plugins.names(NETS, "bgd.nets")):
-            raise PydanticCustomError("unknown_net", "{reason}", {"reason": f"no net {name!r}: {suggest(name, known)}"})
-        return name
+        if name in NETS or ":" in name or name in (known := plugins.names(NETS, "bgd.nets")):
+            return name
+        raise PydanticCustomError("unknown_net", "{reason}", {"reason": f"no net {name!r}: {suggest(name, known)}"})
 
 
 class TestConfig(Strict):

@@ -8,12 +8,12 @@ import torch
 from torch import nn
 
 from bgd.errors import BGDError
-from bgd.methods.registry import find_method
 from bgd.nets.registry import NETS
 from bgd.plugins import find
 from bgd.runs.build import build_augment, build_net, build_stream, create_learner
 from bgd.runs.config import RunConfig, Setup
 from bgd.runs.errors import RunError
+from bgd.runs.randomness import own_randomness
 from bgd.scenarios import Scenario, scenario, separate_heads, shared_heads
 
 
@@ -31,8 +31,8 @@ def validate(config: RunConfig) -> None:
         rules = scenario(config.setup.scenario)
         _check_stream(config.setup, rules)
         _check_device(config.device)
-        find(config.setup.net.name, NETS, "net", "bgd.nets")
         _check_method(config, rules)
+        find(config.setup.net.name, NETS, "net", "bgd.nets")
     except BGDError as error:
         raise RunError(f"{config.title}: {error}") from error
     except (ValueError, TypeError, RuntimeError) as error:  # torch's own errors do not name the setting
@@ -51,7 +51,8 @@ def prepare_data(configs: Iterable[RunConfig]) -> None:
     """
     for config in {config.setup.model_dump_json(): config for config in configs}.values():
         tasks = build_stream(config).tasks
-        build_net(config.setup.net, tasks.shape, tasks.heads.outputs, config.seed)
+        with own_randomness(config.seed):  # a net of the user's own may draw from the caller's generator
+            build_net(config.setup.net, tasks.shape, tasks.heads.outputs, config.seed)
 
 
 def _check_stream(setup: Setup, rules: Scenario) -> None:
@@ -88,6 +89,6 @@ def _check_method(config: RunConfig, rules: Scenario) -> None:
     """Create the learner around a network of a few weights: wrong settings show without data."""
     if config.settings.get("test_samples"):
         raise RunError("leave test_samples out of the settings: test.inference and test.samples decide how runs test")
-    find_method(config.method)
     heads = shared_heads(2, 2) if rules.shared_head else separate_heads([2, 2])
-    create_learner(config, nn.Sequential(nn.Flatten(), nn.Linear(1, heads.outputs)), heads, rules, [1])
+    with own_randomness(config.seed):  # layers draw from the caller's generator
+        create_learner(config, nn.Sequential(nn.Flatten(), nn.Linear(1, heads.outputs)), heads, rules, [1])
