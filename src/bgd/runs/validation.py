@@ -43,7 +43,7 @@ def prepare_data(configs: Iterable[RunConfig]) -> None:
     """Fetch the data of validated runs, and refuse data or a network that does not fit; once for each setup.
 
     Raises:
-        BGDError: says what is wrong; nothing has been started.
+        BGDError: names what is wrong; nothing has been started.
 
     >>> prepare_data([RunConfig(method="sgd", setup={"net": {"name": "vgg16"}})])
     Traceback (most recent call last):

@@ -33,7 +33,8 @@ TETHER = """
 
     def build(inputs, outputs, seed, width=3):
         torch.manual_seed(seed)
-        return nn.Sequential(nn.Flatten(), nn.Linear(inputs[0] * inputs[1] * inputs[2], width), nn.Linear(width, outputs))
+        features = inputs[0] * inputs[1] * inputs[2]
+        return nn.Sequential(nn.Flatten(), nn.Linear(features, width), nn.Linear(width, outputs))
 
 
     def data():

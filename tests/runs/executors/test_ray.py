@@ -284,6 +284,25 @@ def test_a_numbered_gpu_is_rejected(tmp_path):
         list(OnRay()(jobs_in(tmp_path, [config]), silent))
 
 
+@needs_ray
+def test_own_modules_are_imported_on_the_nodes(cluster, tmp_path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "my_method.py").write_text("from bgd.methods import SGD\n\n\nclass Mine(SGD):\n    pass\n")
+    config = small("my_method:Mine", {"epochs": 1}, "domain")
+    (outcome,) = OnRay(address=cluster.address)(
+        [Job(config, tmp_path / "run", OFTEN, (str(tmp_path / "own"),))], silent
+    )
+    assert outcome.error is None
+    assert json.loads((tmp_path / "run" / "environment.json").read_text())["import_paths"] == [str(tmp_path / "own")]
+
+
+@needs_ray
+def test_classes_of_a_notebook_are_rejected(tmp_path):
+    config = small("__main__:Mine", {"epochs": 1}, "domain")
+    with pytest.raises(RunError, match="where a Ray worker cannot import it"):
+        list(OnRay()(jobs_in(tmp_path, [config]), silent))
+
+
 def test_nodes_that_do_not_share_files_or_versions_are_refused(tmp_path):
     (job,) = jobs_in(tmp_path, [RUNS["offline"]])
     same = Driver(str(tmp_path), {}, versions())
@@ -336,7 +355,7 @@ def test_the_interrupted_command_saves_and_ends_its_cluster(tmp_path):
     with as_soon_as(lambda: list(tmp_path.rglob("metrics.jsonl")), lambda: os.killpg(process.pid, signal.SIGINT)):
         _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err.decode()
-    assert "go on with: bgd resume" in err.decode()
+    assert "with: bgd resume" in err.decode()
     assert "Traceback" not in err.decode()
     assert not set(Path("/tmp").glob("bgd-ray-*")) - before
     with pytest.raises(ProcessLookupError):
