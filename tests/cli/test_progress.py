@@ -1,7 +1,6 @@
 """What is shown of many runs at work: where each is, and how long it will take."""
 
 import io
-import sys
 from pathlib import Path
 
 import pytest
@@ -141,7 +140,7 @@ def test_lines_say_task_iteration_and_time_left(clock):
     console = Console(file=io.StringIO(), width=80)
     lines = Lines(console, jobs, every=0)
     lines.estimate.clock = clock
-    lines.progress(jobs[0], Progress(0, 1876, doing="starting"))
+    lines.progress(jobs[0], Progress(0, 1876, activity="starting"))
     clock.now = 120
     lines.progress(jobs[0], Progress(938, 1876, 3, 5, "digits 4, 5"))
     said = console.file.getvalue().splitlines()
@@ -156,7 +155,8 @@ def test_lines_say_task_iteration_and_time_left(clock):
 
 
 def places(tmp_path, monkeypatch, **choice) -> list[Progress]:
-    monkeypatch.setattr(sys.modules["bgd.runs.run"], "TICK", 0.0)
+    monkeypatch.setattr("bgd.runs.progress.TICK", 0.0)
+    monkeypatch.setattr("bgd.runs.runner.TICK", 0.0)
     said: list[Progress] = []
     setup = {"data": {"train": 60, "test": 20}, "net": {"widths": [5]}, "tasks": {"count": 3}}
     setup |= choice.pop("setup", {})

@@ -350,7 +350,7 @@ def test_the_closing_table_is_that_of_the_report(bgd, tmp_path):
 def test_what_is_wrong_with_the_data_is_said_once_before_any_run(bgd, tmp_path):
     (tmp_path / "mine.toml").write_text(
         'name = "mine"\ntitle = "Mine"\n[rows.SGD]\nmethod = "sgd"\n[rows.Adam]\nmethod = "adam"\n'
-        '[setup]\nscenario = "task"\n[setup.tasks]\ncut = "mix"\n'
+        '[setup]\nscenario = "task"\n[setup.tasks]\nkind = "mix"\n'
         '[setup.data]\nmix = [{name = "digits", classes = [0, 10]}]\n'
     )
     code, out, err = bgd("run", tmp_path / "mine.toml")
