@@ -116,10 +116,8 @@ def build_net(config: NetConfig, inputs: tuple[int, int, int], outputs: int, see
         net = nets.build_net(
             config.name, inputs, outputs, init=config.init, seed=seed, widths=config.widths, settings=config.settings
         )
-    except BGDError:
-        raise
     except (ValueError, TypeError) as error:
-        raise RunError(f"net {config.name!r}: {error}") from error
+        raise RunError(str(error) if isinstance(error, BGDError) else f"net {config.name!r}: {error}") from error
     if config.name in nets.NETS:
         # the layout in which a CPU convolves faster, by a tenth or more; the numbers mean the same
         net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
