@@ -1,12 +1,11 @@
-"""What a run's loop costs around the learner, in units of an SGD step on MLP 1024-200-200-10 with batches of 128.
+"""The overhead of a run's loop around the learner, in units of an SGD step on MLP 1024-200-200-10 with batches of 128.
 
-One process, taking turns, each first every other time: a stretch of a real run (progress, clock, losses, checkpoints as
-due), and the next stretch as a bare loop of ``learner.observe(*stream.batch(i))``: no stretch comes twice, since the
-second time its images are at hand. The ratio is the median of the ratios of neighbours, with their quartiles. Random
-bytes stand in for MNIST.
+In one process, alternating: a stretch of a real run (progress, clock, losses, checkpoints as due), and the next stretch
+as a bare loop of ``learner.observe(*stream.batch(i))``; no stretch is timed twice, since its images would be cached.
+The ratio is the median of the ratios of neighbours, with their quartiles. Random bytes replace MNIST.
 
-The loop takes less than the noise of a step, so it is also timed by itself, around a learner and a stream that do
-nothing, their calls included: an upper bound, as a part of a step.
+The overhead is below the noise of a step, so it is also timed by itself, around a learner and a stream that do nothing,
+their calls included: an upper bound, as a fraction of a step.
 
 With ``--processes``: ten small runs in this process and in two, as a ratio of wall-clock time.
 
@@ -28,11 +27,12 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from bgd.runs import build
+from bgd.runs import data as run_data
 from bgd.runs.config import RunConfig
-from bgd.runs.executors.local import Executor, Job, Processes, in_this_process
+from bgd.runs.executors import Executor, Job, Processes, in_this_process
 from bgd.runs.folder import RunFolder
-from bgd.runs.run import Options, _Session
+from bgd.runs.options import Options
+from bgd.runs.runner import Runner
 from bgd.runs.stop import StopRequest
 from bgd.scenarios import DataSet, Part
 
@@ -52,7 +52,7 @@ def random_bytes(n: int) -> Part:
 
 
 def nothing(*_: object) -> float:
-    """A learner that has nothing to learn."""
+    """A learner that learns nothing."""
     return 0.0
 
 
@@ -68,35 +68,33 @@ def overhead(repeats: int) -> tuple[np.ndarray, np.ndarray, float]:
             "tasks": {"count": 10},
         },
     )
-    with mock.patch.object(build, "_load", return_value=data), tempfile.TemporaryDirectory() as folder:
+    with mock.patch.object(run_data, "_load", return_value=data), tempfile.TemporaryDirectory() as folder:
         files = RunFolder(Path(folder))
         with files.opened(config):
-            session = _Session(config, files, Options(), StopRequest(), _silent)
-            session.resume()
-            session.started = session.saved = time.perf_counter()
-            session.began_work = session.work()
+            runner = Runner(config, files, Options(), StopRequest(), _silent)
+            runner.start()
 
             def inside() -> float:
                 start = time.perf_counter()
-                session.train_until(session.iteration + STRETCH)
-                session.look_up()
+                runner.train_until(runner.iteration + STRETCH)
+                runner.checkpoint_or_stop()
                 return (time.perf_counter() - start) / STRETCH
 
             def bare() -> float:
-                begin, total = session.iteration, 0.0
+                begin, total = runner.iteration, 0.0
                 start = time.perf_counter()
                 for i in range(begin, begin + STRETCH):
-                    total += session.learner.observe(*session.stream.batch(i))
-                session.iteration += STRETCH
+                    total += runner.learner.observe(*runner.stream.batch(i))
+                runner.iteration += STRETCH
                 return (time.perf_counter() - start) / STRETCH
 
             seconds: dict[Timed, list[float]] = {inside: [], bare: []}
             for k in range(repeats + 1):
                 for one in (inside, bare) if k % 2 else (bare, inside):
                     seconds[one].append(one())
-            batch = session.stream.batch(0)
-            session.learner.observe = nothing
-            session.stream.batch = lambda _: batch
+            batch = runner.stream.batch(0)
+            runner.learner.observe = nothing
+            runner.stream.batch = lambda _: batch
             empty = statistics.median(inside() for _ in range(repeats))
     return np.array(seconds[inside][1:]), np.array(seconds[bare][1:]), empty
 

@@ -1,7 +1,6 @@
 """What is shown of many runs at work: where each is, and how long it will take."""
 
 import io
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,10 @@ from rich.console import Console
 from bgd.cli.estimate import Estimate
 from bgd.cli.progress import Bars, Lines, fitted
 from bgd.runs.config import RunConfig
-from bgd.runs.executors.local import Job, Outcome
+from bgd.runs.executors import Job, Outcome
+from bgd.runs.progress import Progress
 from bgd.runs.result import Machine, RunResult
-from bgd.runs.run import Progress, run
+from bgd.runs.run import run
 
 
 def job(row: str, seed: int = 2019, column: str = "split, class") -> Job:
@@ -140,7 +140,7 @@ def test_lines_say_task_iteration_and_time_left(clock):
     console = Console(file=io.StringIO(), width=80)
     lines = Lines(console, jobs, every=0)
     lines.estimate.clock = clock
-    lines.progress(jobs[0], Progress(0, 1876, doing="starting"))
+    lines.progress(jobs[0], Progress(0, 1876, activity="starting"))
     clock.now = 120
     lines.progress(jobs[0], Progress(938, 1876, 3, 5, "digits 4, 5"))
     said = console.file.getvalue().splitlines()
@@ -155,7 +155,8 @@ def test_lines_say_task_iteration_and_time_left(clock):
 
 
 def places(tmp_path, monkeypatch, **choice) -> list[Progress]:
-    monkeypatch.setattr(sys.modules["bgd.runs.run"], "TICK", 0.0)
+    monkeypatch.setattr("bgd.runs.progress.TICK", 0.0)
+    monkeypatch.setattr("bgd.runs.runner.TICK", 0.0)
     said: list[Progress] = []
     setup = {"data": {"train": 60, "test": 20}, "net": {"widths": [5]}, "tasks": {"count": 3}}
     setup |= choice.pop("setup", {})
@@ -166,13 +167,13 @@ def places(tmp_path, monkeypatch, **choice) -> list[Progress]:
 def test_a_run_says_its_task_and_what_takes_long(tmp_path, monkeypatch):
     said = places(tmp_path, monkeypatch, method="ewc", setup={"stream": {"epochs": 4, "batch_size": 20}})
     assert said[0] == Progress(0, 36, 1, 3, "unpermuted", "starting")
-    training = [(place.done, place.task, place.name) for place in said if not place.doing]
+    training = [(place.iteration, place.task, place.name) for place in said if not place.activity]
     assert (11, 1, "unpermuted") in training
     assert (12, 2, "permutation 1") in training
     assert [place.task for place in said] == sorted(place.task for place in said)
     # when a task has ended, its own learner still looks back on it, and is tested
-    assert {(p.done, p.task) for p in said if p.doing == "consolidating"} == {(12, 1), (24, 2), (36, 3)}
-    assert {(p.done, p.task) for p in said if p.doing == "evaluating"} == {(0, 1), (12, 1), (24, 2), (36, 3)}
+    assert {(p.iteration, p.task) for p in said if p.activity == "consolidating"} == {(12, 1), (24, 2), (36, 3)}
+    assert {(p.iteration, p.task) for p in said if p.activity == "evaluating"} == {(0, 1), (12, 1), (24, 2), (36, 3)}
 
 
 def test_where_all_tasks_are_learnt_at_once_there_is_none_to_name(tmp_path, monkeypatch):

@@ -12,7 +12,8 @@ import pytest
 
 from bgd.cli import main
 from bgd.cli.resume import began
-from bgd.methods import SGD, code_of
+from bgd.methods import SGD
+from bgd.runs.code import code_digest
 
 SMALL = ["--methods", "sgd,adam", "--column", "split, class", "--jobs", "1"]
 
@@ -146,7 +147,7 @@ def test_runs_of_an_older_declaration_are_not_resumed(bgd, tmp_path):
     assert json.loads((done.parent / "config.json").read_text())["settings"] == {"lr": 0.2}
 
 
-OWN = 'title = "Mine"\n[setup]\ndata = {{name = "{data}"}}\ntasks = {{cut = "split", count = {count}}}\n'
+OWN = 'title = "Mine"\n[setup]\ndata = {{name = "{data}"}}\ntasks = {{kind = "split", count = {count}}}\n'
 OWN += '[rows.SGD]\nmethod = "sgd"\n'
 
 
@@ -230,7 +231,7 @@ def test_show_says_where_products_are_in_fewer_bits(bgd):
 
 def test_show_names_rotations_and_drifts_as_they_are(bgd, tmp_path):
     (tmp_path / "mine.toml").write_text(
-        'title = "Mine"\n[columns.turned]\ntasks = {cut = "rotate", degrees = [0, 30]}\n'
+        'title = "Mine"\n[columns.turned]\ntasks = {kind = "rotate", degrees = [0, 30]}\n'
         '[columns.turning]\nscenario = "continuous task-agnostic"\nstream = {kind = "drifting", moments = 4}\n'
         '[rows.SGD]\nmethod = "sgd"\n'
     )
@@ -349,7 +350,7 @@ def test_the_closing_table_is_that_of_the_report(bgd, tmp_path):
 def test_what_is_wrong_with_the_data_is_said_once_before_any_run(bgd, tmp_path):
     (tmp_path / "mine.toml").write_text(
         'name = "mine"\ntitle = "Mine"\n[rows.SGD]\nmethod = "sgd"\n[rows.Adam]\nmethod = "adam"\n'
-        '[setup]\nscenario = "task"\n[setup.tasks]\ncut = "mix"\n'
+        '[setup]\nscenario = "task"\n[setup.tasks]\nkind = "mix"\n'
         '[setup.data]\nmix = [{name = "digits", classes = [0, 10]}]\n'
     )
     code, out, err = bgd("run", tmp_path / "mine.toml")
@@ -382,7 +383,9 @@ def test_runs_by_other_code_of_their_method_are_said_and_done_again_on_demand(bg
     _, out, _ = bgd(*small)
     assert "2 runs had been done before" in out
     assert "other code" not in out
-    monkeypatch.setattr("bgd.cli.execute.code_of", lambda name: "edited" if name == "sgd" else code_of(name))
+    monkeypatch.setattr(
+        "bgd.cli.execute.code_digest", lambda config: "edited" if config.method == "sgd" else code_digest(config)
+    )
     _, out, _ = bgd(*small)
     assert "1 run of them by other code of sgd than today's: --again does them anew" in out
     assert changed.read_bytes() != before
@@ -402,7 +405,9 @@ def test_a_run_by_other_code_is_not_taken_over(bgd, tmp_path, monkeypatch):
     bgd("run", "digits", "--preset", "smoke", *SMALL)
     _, out, _ = bgd(*small)
     assert "2 runs taken over" in out
-    monkeypatch.setattr("bgd.experiments.reuse.code_of", lambda name: "edited" if name == "sgd" else code_of(name))
+    monkeypatch.setattr(
+        "bgd.experiments.reuse.code_digest", lambda config: "edited" if config.method == "sgd" else code_digest(config)
+    )
     _, out, _ = bgd(*small[:-1], "net.widths=[32,32]")
     assert "1 run taken over" in out
 

@@ -5,9 +5,9 @@ import pytest
 from bgd.experiments import EXPERIMENTS, check_declaration, find, plan
 from bgd.experiments.plan import resolve
 from bgd.experiments.storage import Declaration, collect, declare
-from bgd.runs.build import names_of
-from bgd.runs.executors.local import Job, in_this_process
-from bgd.runs.run import Options
+from bgd.runs.data import data_names
+from bgd.runs.executors import Job, in_this_process
+from bgd.runs.options import Options
 
 NAMES = (
     "labels-trick",
@@ -39,7 +39,7 @@ def test_every_preset_can_run(name):
     for preset in experiment.presets:
         configs = plan(experiment, preset)  # checks every run's settings and scenario
         assert len({config.digest for config in configs}) == len(configs)
-    assert {name for config in plan(experiment, "smoke") for name in names_of(config.setup.data)} == {"digits"}
+    assert {name for config in plan(experiment, "smoke") for name in data_names(config.setup.data)} == {"digits"}
 
 
 # two methods of each are enough here: every method has its own tests, and the demo runs as a whole elsewhere

@@ -12,7 +12,8 @@ from bgd.experiments import ExperimentError, find, load, overridden, plan
 from bgd.experiments.storage import Declaration, collect, declare, read_declaration
 from bgd.report.load import compare_stored
 from bgd.report.notes import collect_notes
-from bgd.runs import RunError, build, run
+from bgd.runs import RunError, run
+from bgd.runs import data as run_data
 from bgd.runs.config import DataConfig
 
 GOOD = """
@@ -215,8 +216,8 @@ def own(tmp_path, monkeypatch):
         for part in ("train", "test"):
             images = np.random.default_rng(value).integers(0, 256, (40, 4, 4), dtype=np.uint8)
             np.savez(f"{folder}/{part}.npz", images=images, labels=np.arange(40) % 2)
-        build._load.cache_clear()  # a new command is a new process
-        build._hash.cache_clear()
+        run_data._load.cache_clear()  # a new command is a new process
+        run_data._digest.cache_clear()
 
     def go(name: str = "mine") -> int:
         Path(f"{name}.toml").write_text(
@@ -262,12 +263,12 @@ def test_other_bytes_under_a_published_name_are_told_apart(monkeypatch):
     seen = []
     for data in (digits, replace(digits, note="not the published files"), replace(digits, train=noise, note="others")):
         monkeypatch.setattr(bgd.data, "load", lambda _name, data=data: data)
-        build._load.cache_clear()
-        build._hash.cache_clear()
-        seen.append(build.own_data(DataConfig(name="digits")))
+        run_data._load.cache_clear()
+        run_data._digest.cache_clear()
+        seen.append(run_data.data_digest(DataConfig(name="digits")))
     monkeypatch.undo()
-    build._load.cache_clear()
-    build._hash.cache_clear()
+    run_data._load.cache_clear()
+    run_data._digest.cache_clear()
     assert seen[0] == ""
     assert len(set(seen)) == 3
 

@@ -39,3 +39,28 @@ RUNS = {
     "vcl, discrete": small("vcl", DISCRETE, "task", test={"inference": "mc", "samples": 2, "curve": 7}),
     "offline": small("offline", DISCRETE, "class"),
 }
+
+DIGITS_16 = {"name": "digits", "shape": [3, 16, 16], "train": 40, "test": 20}
+DIGITS_32 = DIGITS_16 | {"shape": [3, 32, 32]}
+
+
+def conv_run(method: str, net: str, settings: dict | None = None, **setup) -> RunConfig:
+    defaults = {
+        "data": DIGITS_16,
+        "net": {"name": net},
+        "tasks": {"kind": "split", "count": 2},
+        "scenario": "task",
+        "stream": {"batch_size": 8, "augment": {"crop": 2, "flip": True}},
+        "test": {"samples": 2, "curve": 3},
+    }
+    return RunConfig(method=method, seed=5, settings=settings or {}, setup=defaults | setup)
+
+
+CONV_BGD = {"std_init": 0.02, "mc_samples": 2}
+CONV_RUNS = {
+    "bgd, zenke": conv_run("bgd", "zenke", CONV_BGD),
+    "bgd in a loop, zenke": conv_run("bgd", "zenke", CONV_BGD | {"batched": False}),
+    "sgd, zenke": conv_run("sgd", "zenke"),
+    "si, zenke": conv_run("si", "zenke"),
+    "sgd, vgg16-bn": conv_run("sgd", "vgg16-bn", data=DIGITS_32 | {"train": 16}, stream={"batch_size": 4}),
+}

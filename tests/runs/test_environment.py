@@ -22,9 +22,9 @@ def faults():
 
 faults()
 before = faults()
-told = keep_memory()
+kept = keep_memory()
 faults()
-print(int(told), before, faults())
+print(int(kept), before, faults())
 """
 glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
 
@@ -33,14 +33,14 @@ def run_program(**environment: str) -> tuple[bool, int, int]:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True, timeout=120
     )
-    told, before, after = map(int, done.stdout.split())
-    return bool(told), before, after
+    kept, before, after = map(int, done.stdout.split())
+    return bool(kept), before, after
 
 
 @glibc
 def test_freed_memory_is_used_again() -> None:
-    told, before, after = run_program()
-    assert told
+    kept, before, after = run_program()
+    assert kept
     assert before > 200  # the large tensor alone has 11,719 pages, or 23 huge ones, and is cleared at every turn
     assert after < 100
 
@@ -50,6 +50,6 @@ def test_freed_memory_is_used_again() -> None:
     "own", [{"MALLOC_TRIM_THRESHOLD_": "131072"}, {"GLIBC_TUNABLES": "glibc.malloc.trim_threshold=131072"}]
 )
 def test_a_choice_of_ones_own_stands(own: dict[str, str]) -> None:
-    told, _, after = run_program(**own)
-    assert not told
+    kept, _, after = run_program(**own)
+    assert not kept
     assert after > 200

@@ -65,7 +65,7 @@ def test_tasks_that_were_not_tested_matter_only_where_needed():
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda: metrics.average_accuracy([0.5]), r"shape \(1,\)"),
         (lambda: metrics.average_accuracy([[50.0]]), "from 50.0 to 50.0"),
@@ -79,6 +79,6 @@ def test_tasks_that_were_not_tested_matter_only_where_needed():
         (lambda: metrics.accuracy(torch.zeros(0, 2), torch.zeros(0)), "0 predictions"),
     ],
 )
-def test_bad_input(call, said):
-    with pytest.raises(MetricError, match=said):
+def test_bad_input(call, message):
+    with pytest.raises(MetricError, match=message):
         call()

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from bgd import plugins
-from bgd.runs import build
+from bgd.runs import data as run_data
 from bgd.runs.config import DataConfig
 
 MODULE = """
@@ -31,13 +31,13 @@ def write_module(tmp_path, monkeypatch):
         (tmp_path / "their_squares.py").write_text(MODULE.format(value=value))
         sys.modules.pop("their_squares", None)
         importlib.invalidate_caches()
-        build._load.cache_clear()
-        build._hash.cache_clear()
+        run_data._load.cache_clear()
+        run_data._digest.cache_clear()
 
     yield write
     plugins._installed.cache_clear()
-    build._load.cache_clear()
-    build._hash.cache_clear()
+    run_data._load.cache_clear()
+    run_data._digest.cache_clear()
     sys.modules.pop("their_squares", None)
 
 
@@ -45,9 +45,9 @@ def write_module(tmp_path, monkeypatch):
 def test_own_data_is_a_hash_of_the_arrays(write_module, name):
     write_module(7)
     config = DataConfig(name=name)
-    before = build.own_data(config)
+    before = run_data.data_digest(config)
     assert len(before) == 32
     write_module(200)
-    assert build.own_data(config) not in ("", before)
+    assert run_data.data_digest(config) not in ("", before)
     write_module(7)
-    assert build.own_data(config) == before
+    assert run_data.data_digest(config) == before

@@ -1,7 +1,5 @@
-"""A run that is stopped in whatever way, and resumed, ends as if nothing had happened."""
+"""A run that was interrupted and resumed ends with the same bytes as one that never was."""
 
-import hashlib
-import io
 import multiprocessing
 import os
 import random
@@ -10,18 +8,18 @@ import time
 
 import pytest
 import torch
-from small_runs import RUNS
+from small_runs import CONV_RUNS, RUNS
 
 from bgd.runs import Interrupted, Options, run
-from bgd.runs.executors.local import Job, attempt
+from bgd.runs.executors import Job, attempt
 
 ALWAYS = Options(checkpoint_seconds=0)
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["bgd.runs.executors.local", "sklearn.datasets"])
+CONTEXT.set_forkserver_preload(["bgd.runs.executors", "sklearn.datasets"])
 
 
 def compared(folder):
-    """What must be the same: bytes."""
+    """The bytes that must be the same."""
     return {name: (folder / name).read_bytes() for name in ("result.json", "metrics.jsonl", "config.json")}
 
 
@@ -33,7 +31,7 @@ def start(config, folder, options=ALWAYS):
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    """Each run, once and in one go."""
+    """The folder of each run, uninterrupted."""
     folders = {}
 
     def get(name):
@@ -45,16 +43,16 @@ def uninterrupted(tmp_path_factory):
     return get
 
 
-def kill_until_done(config, folder, moments, window):
-    """Start the run until it ends, and kill it up to three times on the way; returns how often it was killed."""
+def kill_until_done(config, folder, delays, window):
+    """Start the run until it ends, and kill it up to three times; returns how often it was killed."""
     killed = 0
     while not (folder / "result.json").exists():
         process = start(config, folder)
         if killed < 3:
-            # the moment is counted from the first sign of life; some come before the first checkpoint
+            # the delay is counted from the first file; some end before the first checkpoint
             while process.is_alive() and not (folder / "environment.json").exists():
                 time.sleep(0.005)
-            process.join(moments.uniform(0.0, window))
+            process.join(delays.uniform(0.0, window))
         else:
             process.join()
         if process.is_alive():
@@ -65,13 +63,13 @@ def kill_until_done(config, folder, moments, window):
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_killed_at_random_moments(name, uninterrupted, tmp_path):
+def test_killed_at_random_times(name, uninterrupted, tmp_path):
     reference = compared(uninterrupted(name))
-    moments = random.Random(name)
-    for attempt_number in range(12):  # a fast machine may be done before the moment comes: then look sooner
+    delays = random.Random(name)
+    for attempt_number in range(12):  # a fast machine may finish earlier: then kill sooner
         folder = tmp_path / str(attempt_number)
         folder.mkdir()
-        if kill_until_done(RUNS[name], folder, moments, 0.4 / 1.5**attempt_number):
+        if kill_until_done(RUNS[name], folder, delays, 0.4 / 1.5**attempt_number):
             break
     else:
         pytest.fail("the run was over before it could be killed, twelve times")
@@ -81,12 +79,12 @@ def test_killed_at_random_moments(name, uninterrupted, tmp_path):
 
 @pytest.mark.parametrize("name", ["bgd, continuous", "online-ewc, discrete"])
 def test_stopped_at_every_iteration(name, uninterrupted, tmp_path):
-    """The same in one process: whatever the moment, the next session goes on from there."""
+    """The same in one process: the next session continues from any iteration."""
     iterations = []
 
-    def stop(place):
-        if not place.doing:
-            iterations.append(place.done)
+    def stop(progress):
+        if not progress.activity:
+            iterations.append(progress.iteration)
             os.kill(os.getpid(), signal.SIGINT)
 
     while True:
@@ -94,63 +92,70 @@ def test_stopped_at_every_iteration(name, uninterrupted, tmp_path):
             run(RUNS[name], tmp_path, ALWAYS, report=stop)
             break
         except Interrupted as error:
-            said = str(error)
-    assert f"bgd resume {tmp_path}" in said
+            message = str(error)
+    assert f"bgd resume {tmp_path}" in message
     assert Interrupted.exit_code == 130
     assert len(iterations) >= 20
     assert iterations == sorted(set(iterations)), "no iteration comes twice"
     assert compared(tmp_path) == compared(uninterrupted(name))
 
 
-def test_metrics_have_no_line_twice_and_none_is_lost(uninterrupted):
+@pytest.mark.parametrize("name", CONV_RUNS)
+def test_conv_nets_stopped_at_every_iteration(name, tmp_path):
+    """Dropout and running statistics too continue from the checkpoint, whatever the caller did to torch's generator."""
+    run(CONV_RUNS[name], tmp_path / "whole")
+    sessions, stopped = 0, 0
+
+    def stop(*_):
+        nonlocal stopped
+        if stopped < sessions:  # once in each session: a second signal would end the process
+            stopped = sessions
+            os.kill(os.getpid(), signal.SIGINT)
+
+    while True:
+        sessions += 1
+        with torch.random.fork_rng():
+            torch.manual_seed(sessions)
+            before = torch.get_rng_state()
+            try:
+                run(CONV_RUNS[name], tmp_path / "parts", Options(checkpoint_seconds=0), report=stop)
+                break
+            except Interrupted:
+                assert torch.equal(torch.get_rng_state(), before)
+    assert sessions >= 4
+    assert compared(tmp_path / "parts") == compared(tmp_path / "whole")
+
+
+def test_metrics_have_each_line_once(uninterrupted):
     lines = (uninterrupted("bgd, continuous") / "metrics.jsonl").read_text().splitlines()
     assert len(set(lines)) == len(lines)
     losses = [line for line in lines if '"kind": "loss"' in line]
     assert len(losses) == 7
 
 
-def test_a_damaged_checkpoint_is_passed_over(uninterrupted, tmp_path):
+def test_a_damaged_checkpoint_is_skipped(uninterrupted, tmp_path):
     name = "bgd, discrete"
     stop_after(RUNS[name], tmp_path, 5)
     newest = max(tmp_path.glob("checkpoint-*.pt"), key=lambda path: int(path.name.split("-")[1]))
     content = bytearray(newest.read_bytes())
     content[len(content) // 2] ^= 1
     newest.write_bytes(content)
-    begun = []
-    with pytest.warns(RuntimeWarning, match=f"{newest.name} is damaged: this run goes on from iteration 4"):
-        run(RUNS[name], tmp_path, ALWAYS, report=lambda place: begun.append(place.done))
-    assert begun[0] == 4  # the last good one
+    started = []
+    with pytest.warns(RuntimeWarning, match=f"{newest.name} is damaged: this run continues from iteration 4"):
+        run(RUNS[name], tmp_path, ALWAYS, report=lambda progress: started.append(progress.iteration))
+    assert started[0] == 4  # the last good one
     assert compared(tmp_path) == compared(uninterrupted(name))
 
 
-def test_a_checkpoint_of_the_first_version_is_good_too(uninterrupted, tmp_path):
-    name = "bgd, discrete"
-    stop_after(RUNS[name], tmp_path, 5)
-    for path in tmp_path.glob("checkpoint-*.pt"):
-        state = torch.load(path, weights_only=True)
-        del state["generators"]
-        state["seconds"] = state["seconds"][:2]
-        content = io.BytesIO()
-        torch.save(state, content)
-        path.unlink()
-        digest = hashlib.sha256(content.getvalue()).hexdigest()[:32]
-        (tmp_path / f"checkpoint-{state['iteration']}-{digest}.pt").write_bytes(content.getvalue())
-    begun = []
-    machine = run(RUNS[name], tmp_path, ALWAYS, report=lambda place: begun.append(place.done)).machine
-    assert begun[0] == 5
-    assert machine.sessions == 2
-    assert compared(tmp_path) == compared(uninterrupted(name))
-
-
-def test_metrics_that_were_tampered_with_start_the_run_anew(uninterrupted, tmp_path):
+def test_a_run_with_edited_metrics_starts_again(uninterrupted, tmp_path):
     name = "bgd, discrete"
     stop_after(RUNS[name], tmp_path, 5)
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"loss"', b'"lass"', 1))
-    begun = []
-    with pytest.warns(RuntimeWarning, match="is damaged: this run begins anew"):
-        run(RUNS[name], tmp_path, ALWAYS, report=lambda place: begun.append(place.done))
-    assert begun[0] == 0
+    started = []
+    with pytest.warns(RuntimeWarning, match="is damaged: this run starts again"):
+        run(RUNS[name], tmp_path, ALWAYS, report=lambda progress: started.append(progress.iteration))
+    assert started[0] == 0
     assert compared(tmp_path) == compared(uninterrupted(name))
 
 
@@ -165,7 +170,7 @@ def test_a_finished_run_is_not_run_again(tmp_path):
     assert not list(tmp_path.glob("checkpoint-*"))
 
 
-def test_the_trained_network_can_be_kept(tmp_path):
+def test_the_last_checkpoint_is_kept_on_request(tmp_path):
     run(RUNS["bgd, discrete"], tmp_path, Options(keep=True))
     assert len(list(tmp_path.glob("checkpoint-*.pt"))) == 1
 
@@ -178,8 +183,8 @@ def test_machine_time_adds_up_over_sessions(tmp_path):
 
 
 def stop_after(config, folder, iteration):
-    def stop(place):
-        if place.done == iteration:
+    def stop(progress):
+        if progress.iteration == iteration:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(Interrupted):

@@ -18,11 +18,10 @@ from rich.table import Table
 
 import bgd.data
 from bgd._version import __version__
-from bgd.cli.execute import cores
 from bgd.data.sources import locate
 from bgd.data.types import DataError
 from bgd.optim.compilation import can_compile
-from bgd.runs.environment import commit, results_folder
+from bgd.runs.environment import available_cores, commit, results_folder
 
 EXTRAS = {
     "ray": "runs on a cluster",
@@ -70,7 +69,7 @@ def examine() -> dict[str, Any]:
         "versions": versions | {"commit": commit() or "not a checkout"},
         "extras": {name: _version(name) or f"not installed ({use})" for name, use in EXTRAS.items()},
         "fast paths": {
-            "cores": f"{cores()}: bgd run uses as many processes, with one thread each",
+            "cores": f"{available_cores()}: bgd run uses as many processes, with one thread each",
             "BGD, all samples in one pass": "yes (torch.func.vmap)",
             "BGD, compiled": "possible (compile=true)" if can_compile() else "no C++ compiler: eager",
             "devices": ", ".join(_devices()),

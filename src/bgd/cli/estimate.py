@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from bgd.runs.config import RunConfig
-from bgd.runs.executors.local import Job, Outcome
-from bgd.runs.run import Progress
+from bgd.runs.executors import Job, Outcome
+from bgd.runs.progress import Progress
 
 Kind = Callable[[RunConfig], object]
 PACE: tuple[Kind, ...] = (lambda c: (c.row, c.column), lambda c: c.row, lambda c: c.method, lambda _: None)
@@ -44,12 +44,12 @@ class Estimate:
 
     def moved(self, job: Job, place: Progress) -> None:
         """A run has come so far."""
-        now, share = self.clock(), place.done / place.of
+        now, share = self.clock(), place.iteration / place.total
         begun, first = self.begun.setdefault(job.folder, (now, share))
         self.shares[job.folder] = share
-        self.lengths[job.folder] = place.of
+        self.lengths[job.folder] = place.total
         if share > first:
-            self.paces[job.folder] = (now - begun) / (share - first) / place.of
+            self.paces[job.folder] = (now - begun) / (share - first) / place.total
         self.at_once = max(self.at_once, len(self.begun.keys() & self.waiting.keys()))
 
     def ended(self, outcome: Outcome) -> None:

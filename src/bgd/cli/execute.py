@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,17 +16,17 @@ from rich.console import Console
 from bgd.cli.progress import display
 from bgd.cli.report import show
 from bgd.experiments.storage import collect, read_declaration
-from bgd.methods import code_of
 from bgd.report.formatting import count
 from bgd.report.load import compare_stored
 from bgd.report.tables import overview
-from bgd.runs.build import build_net, build_stream
-from bgd.runs.errors import RunError
-from bgd.runs.executors.local import Executor, Job, Outcome, Processes, in_this_process
-from bgd.runs.executors.ray import OnRay
+from bgd.runs.code import code_digest
+from bgd.runs.compatibility import check_compatible
+from bgd.runs.environment import available_cores
+from bgd.runs.errors import Interrupted, RunError
+from bgd.runs.executors import Executor, Job, OnRay, Outcome, Processes, in_this_process
 from bgd.runs.folder import finished, read_machine
-from bgd.runs.run import Options, check_unchanged
-from bgd.runs.stop import Interrupted
+from bgd.runs.options import Options
+from bgd.runs.validation import prepare_data
 
 
 class ExecutorChoice(StrEnum):
@@ -95,19 +94,10 @@ class RunOptions:
         """The executor for so many runs."""
         if self.executor is ExecutorChoice.RAY or self.ray_address:
             return OnRay(self.jobs, self.ray_address)
-        count = min(self.jobs or max(1, cores() // self.threads), max(runs, 1))
+        count = min(self.jobs or max(1, available_cores() // self.threads), max(runs, 1))
         if self.executor is ExecutorChoice.HERE or (self.executor is ExecutorChoice.AUTO and count == 1):
             return in_this_process
         return Processes(count)
-
-
-def cores() -> int:
-    """Those that this process may use.
-
-    >>> cores() >= 1
-    True
-    """
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def ready(jobs: Iterable[Job], anew: bool = False) -> None:
@@ -121,12 +111,10 @@ def ready(jobs: Iterable[Job], anew: bool = False) -> None:
     todo = []
     for job in jobs:
         if not anew:
-            check_unchanged(job.config, job.folder)
+            check_compatible(job.config, job.folder)
         if anew or not finished(job.folder):
             todo.append(job.config)
-    for config in {config.setup.model_dump_json(): config for config in todo}.values():
-        tasks = build_stream(config).tasks
-        build_net(config.setup.net, tasks.shape, tasks.heads.outputs, config.seed)
+    prepare_data(todo)
 
 
 def execute(
@@ -184,8 +172,8 @@ def _tables(comparisons: Sequence[Path], before: Sequence[Job], taken: Mapping[P
 
 
 def _by_other_code(job: Job) -> bool:
-    """Whether the file of a run's method has changed since; not known of early runs."""
-    machine, now = read_machine(job.folder), code_of(job.config.method)
+    """Whether the code that a run passes through has changed since."""
+    machine, now = read_machine(job.folder), code_digest(job.config)
     return machine is not None and machine.versions.get("code", now) != now
 
 

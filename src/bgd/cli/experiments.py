@@ -112,8 +112,8 @@ def _setup(setup: dict[str, Any]) -> str:
     length = (
         f"{stream['epochs']} epochs a task" if stream["kind"] == "discrete" else f"{stream['iterations']:,} iterations"
     )
-    tasks_in_all = len(data["mix"]) or (len(tasks["degrees"]) if tasks["cut"] == "rotate" else tasks["count"])
-    count = "one task" if tasks["cut"] == "whole" else f"{tasks_in_all} tasks ({tasks['cut']})"
+    tasks_in_all = len(data["mix"]) or (len(tasks["degrees"]) if tasks["kind"] == "rotate" else tasks["count"])
+    count = "one task" if tasks["kind"] == "whole" else f"{tasks_in_all} tasks ({tasks['kind']})"
     if stream["kind"] == "drifting":
         count = f"turning from {stream['start']:g} to {stream['end']:g} degrees, tested at {stream['moments']} moments"
     images = ", ".join(one["name"] for one in data["mix"]) or data["name"]

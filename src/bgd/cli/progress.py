@@ -14,8 +14,8 @@ from rich.progress import Progress as ProgressBars
 
 from bgd.cli.estimate import Estimate
 from bgd.report import formatting
-from bgd.runs.executors.local import Job, Outcome
-from bgd.runs.run import Progress
+from bgd.runs.executors import Job, Outcome
+from bgd.runs.progress import Progress
 
 SHOWN = 12  # bars of single runs at a time
 FRAMES = 4  # a second: drawing them takes the time of runs in this process
@@ -62,10 +62,10 @@ def at(place: Progress) -> list[str]:
     (['task 3/5 (digits 4, 5)', 'task 3/5'], [''])
     """
     if place.tasks < 2:
-        return [place.doing]
+        return [place.activity]
     task = f"task {place.task}/{place.tasks}"
-    doing = f", {place.doing}" if place.doing else ""
-    return [f"{task} ({place.name}){doing}", f"{task}{doing}", *filter(None, [place.doing])]
+    doing = f", {place.activity}" if place.activity else ""
+    return [f"{task} ({place.name}){doing}", f"{task}{doing}", *filter(None, [place.activity])]
 
 
 def fitted(title: str, place: Progress, room: int) -> str:
@@ -140,7 +140,7 @@ class Lines:
         self.estimate.moved(job, place)
         if time.monotonic() - self.said >= self.every:
             self.said = time.monotonic()
-            parts = [at(place)[0].replace("/", " of ", 1), f"iteration {place.done:,} of {place.of:,}"]
+            parts = [at(place)[0].replace("/", " of ", 1), f"iteration {place.iteration:,} of {place.total:,}"]
             if left := about(self.estimate.left(job)):
                 parts.append(f"about {left}")
             if self.total > 1 and (left := about(self.estimate.left_of_all())):
@@ -195,20 +195,20 @@ class Bars:
         key = str(job.folder)
         if key in self.runs or len(self.runs) < SHOWN:
             # never less than before, so that bars stay where they are
-            self.digits = max(self.digits, len(f"{place.of:,}"))
+            self.digits = max(self.digits, len(f"{place.total:,}"))
             line = fitted(job.config.title, place, self.room - 2 * self.digits)
             self.longest = max(self.longest, len(line))
             shown: dict[str, Any] = {
-                "completed": place.done,
+                "completed": place.iteration,
                 "description": escape(line.ljust(self.longest)),
-                "so_far": f"{place.done:,}/{place.of:,}",
+                "so_far": f"{place.iteration:,}/{place.total:,}",
                 "left": about(self.estimate.left(job)),
             }
             if key in self.runs:
                 self.bars.update(self.runs[key], **shown)
             else:
-                self.runs[key] = self.bars.add_task(total=place.of, **shown)
-        self.shares[key] = place.done / place.of
+                self.runs[key] = self.bars.add_task(total=place.total, **shown)
+        self.shares[key] = place.iteration / place.total
         self._over_all()
 
     def ended(self, outcome: Outcome) -> None:

@@ -12,10 +12,10 @@ from bgd.cli.execute import ExecutorChoice, In, Jobs, Json, Keep, Quiet, RayAddr
 from bgd.experiments.storage import FILE, collect, run_folders
 from bgd.runs.environment import results_folder
 from bgd.runs.errors import RunError
-from bgd.runs.executors.local import Job
+from bgd.runs.executors import Job
 from bgd.runs.folder import finished, read_config, read_machine
+from bgd.runs.options import Options
 from bgd.runs.result import Machine
-from bgd.runs.run import Options
 
 
 def resume(
@@ -58,7 +58,7 @@ def resume(
     }
     most = max((own.threads for own in options.values()), default=1)
     how = RunOptions(jobs, most, executor, keep, quiet, as_json, ray_address)
-    todo = [Job(read_config(path), path, own) for path, own in options.items()]
+    todo = [Job(read_config(path), path, own, tuple(waiting[path].import_paths)) for path, own in options.items()]
     if not todo and not quiet and not as_json:
         Console(stderr=True).print("nothing to resume: every run is finished", style="dim")
     ready(todo)

@@ -20,7 +20,7 @@ from bgd.experiments.reuse import find_reusable, reuse_results
 from bgd.experiments.storage import Declaration, declare
 from bgd.methods import METHODS
 from bgd.runs.environment import results_folder
-from bgd.runs.executors.local import Job
+from bgd.runs.executors import Job
 from bgd.runs.folder import RunFolder
 
 SCALES = ("smoke", "quick", "short", "bfloat16", "paper")

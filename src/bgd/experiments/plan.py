@@ -13,8 +13,8 @@ from pydantic import BaseModel, ValidationError
 from bgd.errors import suggest
 from bgd.experiments.declaration import Cell, Experiment, ExperimentError, Preset
 from bgd.methods import METHODS
-from bgd.runs.build import check
 from bgd.runs.config import RunConfig, Setup, unused
+from bgd.runs.validation import validate
 
 
 def merged(*layers: BaseModel) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def plan(
     checked = set()
     for config in configs:
         if (config.row, config.column) not in checked:  # one seed stands for all
-            check(config)
+            validate(config)
             checked.add((config.row, config.column))
     return configs
 
@@ -220,7 +220,7 @@ def _check_part(where: str, key: str, setups: Sequence[Setup]) -> None:
     """Refuse a key that plays no part in any of the setups."""
     if setups and all(key in unused(setup) for setup in setups):
         first = setups[0]
-        kind = f"the stream is {first.stream.kind}, tasks.cut is {first.tasks.cut}, the net is {first.net.name}"
+        kind = f"the stream is {first.stream.kind}, tasks.kind is {first.tasks.kind}, the net is {first.net.name}"
         raise ExperimentError(f"{where}: plays no part here: {kind}")
 
 

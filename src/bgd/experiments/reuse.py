@@ -17,9 +17,10 @@ from bgd.errors import BGDError
 from bgd.experiments.declaration import Experiment
 from bgd.experiments.pack import shows_curves
 from bgd.experiments.storage import PACKED, read_packed, run_folders
-from bgd.methods import code_of, settings_of
-from bgd.runs.build import own_data
+from bgd.methods import settings_of
+from bgd.runs.code import code_digest
 from bgd.runs.config import RunConfig
+from bgd.runs.data import data_digest
 from bgd.runs.environment import describe
 from bgd.runs.folder import RunFolder, finished, read_config, read_machine, read_result
 from bgd.runs.result import Machine, RunResult
@@ -62,7 +63,7 @@ def find_reusable(
     found: dict[Path, ReusableRun] = {}
     for place, done, result in _done_below(others, wanted) if wanted else ():
         path = wanted[done]
-        here = describe(threads, own_data(planned[path].setup.data), code_of(planned[path].method))
+        here = describe(threads, data_digest(planned[path].setup.data), code_digest(planned[path]))
         if path in found or result.machine is None or not _alike(result.machine, here):
             continue
         if result.curve or not shows_curves(experiment):

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple
 
 import torch
@@ -143,4 +145,27 @@ class CollapseWatch:
 
     def _warn(self, text: str) -> None:
         self.warned = True
-        warnings.warn(text, CollapseWarning, stacklevel=caller_stacklevel())
+        if (receive := _receiver.get()) is not None:
+            receive(text)
+        else:
+            warnings.warn(text, CollapseWarning, stacklevel=caller_stacklevel())
+
+
+_receiver: ContextVar[Callable[[str], None] | None] = ContextVar("receiver of collapse warnings", default=None)
+
+
+@contextmanager
+def collapse_warnings_to(receive: Callable[[str], None]) -> Iterator[None]:
+    """Inside, the text of a :class:`CollapseWarning` is passed to ``receive``, and no warning is issued.
+
+    >>> texts = []
+    >>> with collapse_warnings_to(texts.append):
+    ...     CollapseWatch().check(Health(largest=1e6, vanished=0.0, dead=0.0), step=7)
+    >>> texts[0].partition(".")[0]
+    "BGD's posterior has collapsed by step 7"
+    """
+    token = _receiver.set(receive)
+    try:
+        yield
+    finally:
+        _receiver.reset(token)

@@ -1,24 +1,33 @@
-"""What decides a run: its configuration, resolved. A run is a pure function of it."""
+"""The configuration of a run, resolved: a run is a pure function of it."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
 
+from bgd import plugins
+from bgd.errors import suggest
 from bgd.inference import Inference
 from bgd.methods.common.outputs import Over
+from bgd.nets.registry import NETS
 
-WORDS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
+NUMBERS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
+"""How JSON strings write the numbers that JSON does not have."""
 
 
 class Strict(BaseModel):
     """A frozen model that refuses unknown keys, since a misspelt setting must not pass in silence."""
 
-    # JSON has no NaN: the loss of a network that has blown up is written as "NaN", and read again as what it is
+    # JSON has no NaN: the loss of a network that has diverged is written as "NaN", and read back as a number
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
+
+
+DATA_NAME = "a name that `bgd data list` shows, a folder of .npz arrays, or module:function that returns a DataSet"
 
 
 class SetConfig(Strict):
@@ -28,14 +37,14 @@ class SetConfig(Strict):
     (0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
     """
 
-    name: str = Field(description="a name that `bgd data list` knows, or a folder of .npz arrays")
+    name: str = Field(description=DATA_NAME)
     classes: tuple[int, ...] | None = Field(default=None, description="only these, numbered 0, 1, ... in this order")
     train: int | None = Field(default=None, ge=1, description="only the first training images; None: data.train")
     test: int | None = Field(default=None, ge=1, description="only the first test images; None: data.test")
 
 
 class DataConfig(Strict):
-    """Which data, prepared how: one data set by name, or a mix of several, each a task (``tasks.cut="mix"``).
+    """The data and its preparation: one data set by name, or a mix of several, each a task (``tasks.kind="mix"``).
 
     >>> DataConfig(name="mnist", pad=2, normalise="padded-mnist").train is None
     True
@@ -43,14 +52,14 @@ class DataConfig(Strict):
     ['mnist', 'svhn']
     """
 
-    name: str = Field(default="digits", description="a name that `bgd data list` knows, or a folder of .npz arrays")
+    name: str = Field(default="digits", description=DATA_NAME)
     pad: int = Field(default=0, ge=0, description="zeros on each side: 2 makes MNIST 32x32")
     train: int | None = Field(default=None, ge=1, description="only the first training images")
     test: int | None = Field(default=None, ge=1, description="only the first test images")
     normalise: Literal["unit", "padded-mnist", "own"] = Field(
         default="unit", description="pixels in [0, 1]; Hsu et al.'s mean and std; or the training images' own"
     )
-    mix: tuple[SetConfig, ...] = Field(default=(), description="several data sets, in place of `name`")
+    mix: tuple[SetConfig, ...] = Field(default=(), description="several data sets, instead of `name`")
     shape: tuple[int, int, int] | None = Field(
         default=None,
         description="(C, H, W) of all images: smaller ones are framed in zeros, grey ones become C equal channels; "
@@ -59,23 +68,23 @@ class DataConfig(Strict):
 
 
 class TasksConfig(Strict):
-    """How the data is cut into tasks."""
+    """How tasks are made from the data."""
 
-    cut: Literal["split", "permute", "rotate", "whole", "mix"] = "permute"
+    kind: Literal["split", "permute", "rotate", "whole", "mix"] = "permute"
     count: int = Field(default=5, ge=1, description="number of tasks (split, permute)")
     degrees: tuple[float, ...] = Field(default=(), description="angle of each task (rotate)")
     seed: int | None = Field(default=None, ge=0, description="of the permutations; None: the run's own seed")
 
 
 class AugmentConfig(Strict):
-    """What happens to training images; nothing by default."""
+    """Augmentation of training images; none by default."""
 
-    crop: int = Field(default=0, ge=0, description="crop at random from a frame with so many zeros on each side")
-    flip: bool = Field(default=False, description="mirror left and right, half of the time")
+    crop: int = Field(default=0, ge=0, description="zero padding on each side, from which images are cropped at random")
+    flip: bool = Field(default=False, description="mirror left and right with probability 1/2")
 
 
 class StreamConfig(Strict):
-    """In which order the tasks appear.
+    """The order in which the tasks appear.
 
     >>> StreamConfig(augment={"crop": 4, "flip": True}).augment
     AugmentConfig(crop=4, flip=True)
@@ -88,7 +97,9 @@ class StreamConfig(Strict):
     beta: float = Field(default=4.0, gt=0, description="sharpness of the transitions (continuous)")
     start: float = Field(default=0.0, description="angle at the start, degrees (drifting)")
     end: float = Field(default=90.0, description="angle at the end, degrees (drifting)")
-    moments: int = Field(default=5, ge=2, description="at which the world is tested (drifting)")
+    moments: int = Field(
+        default=5, ge=2, description="points in time at which the drift is tested, evenly spaced (drifting)"
+    )
     augment: AugmentConfig = AugmentConfig()
 
 
@@ -97,25 +108,36 @@ class NetConfig(Strict):
 
     >>> NetConfig(name="vgg16-bn", init="torch-zero-bias").name
     'vgg16-bn'
+    >>> NetConfig(name="mypackage.nets:build", settings={"depth": 3}).settings
+    {'depth': 3}
     """
 
-    name: Literal["mlp", "lenet", "zenke", "vgg16", "vgg16-bn", "vgg11", "vgg11-bn"] = "mlp"
+    name: str = Field(default="mlp", description="a key of bgd.nets.registry.NETS, an entry point, or module:function")
     widths: tuple[int, ...] = Field(default=(200, 200), description="of the hidden layers (mlp)")
     init: Literal["xavier", "torch", "he", "he-out", "torch-zero-bias"] = "xavier"
     precision: Literal["float32", "bfloat16"] = Field(default="float32", description="of its products, not its weights")
+    settings: dict[str, Any] = Field(default_factory=dict, description="arguments of a net of one's own")
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        """Refuse an unknown name; ``module:function`` is not imported before the run is validated."""
+        if name in NETS or ":" in name or name in (known := plugins.names(NETS, "bgd.nets")):
+            return name
+        raise PydanticCustomError("unknown_net", "{reason}", {"reason": f"no net {name!r}: {suggest(name, known)}"})
 
 
 class TestConfig(Strict):
-    """When and how the learner is tested."""
+    """When and how the learner is evaluated."""
 
-    __test__ = False  # not a test, whatever pytest may think of its name
+    __test__ = False  # pytest would collect it by its name
 
     inference: Inference = Field(default="map", description="what R and the final accuracy are measured by")
-    samples: int = Field(default=10, ge=1, description="networks drawn from a posterior")
+    samples: int = Field(default=10, ge=1, description="networks sampled from a posterior")
     evaluations: int = Field(default=0, ge=0, description="evenly spaced over the run, beside those after each task")
     curve: int = Field(default=200, ge=1, description="points of the curve of training losses")
     train: int = Field(
-        default=0, ge=0, description="training images of each task that are looked at too, the first ones; 0: none"
+        default=0, ge=0, description="training images of each task that are evaluated too, the first ones; 0: none"
     )
     stds: int = Field(
         default=0, ge=0, description="histograms evenly spaced over the run, beside those after each task"
@@ -123,7 +145,7 @@ class TestConfig(Strict):
 
 
 class Setup(Strict):
-    """All of a run but the method: each part may be given in part, and stands over the one before it."""
+    """All of a run but the method: each part may be given partially, and overrides the one before it."""
 
     data: DataConfig = DataConfig()
     tasks: TasksConfig = TasksConfig()
@@ -135,39 +157,36 @@ class Setup(Strict):
         default=None,
         description="outputs of the training loss; 'batch' is the labels trick; None: the scenario's usual",
     )
+    loss: str | None = Field(
+        default=None,
+        description="training loss: a key of bgd.methods.common.likelihoods.LIKELIHOODS, an entry point, or "
+        "module:attribute; None: cross-entropy",
+    )
 
 
 def unused(setup: Setup) -> set[str]:
-    """Settings that have no part in a run of this kind, as paths: they can be left out where it is described.
+    """Settings without an effect on a run of this kind, as paths: a description of the run can leave them out.
 
-    >>> sorted(unused(Setup(stream={"kind": "continuous"}, net={"name": "lenet"})))[:3]
-    ['data.mix', 'net.widths', 'stream.end']
+    >>> sorted(unused(Setup(stream={"kind": "continuous"}, net={"name": "lenet"})))[:4]
+    ['data.mix', 'net.settings', 'net.widths', 'stream.end']
     """
-    kind, cut = setup.stream.kind, setup.tasks.cut
-    belongs = {
+    kind, tasks = setup.stream.kind, setup.tasks.kind
+    used = {
         "stream.epochs": kind == "discrete",
         "stream.iterations": kind != "discrete",
         "stream.beta": kind == "continuous",
         **dict.fromkeys(("stream.start", "stream.end", "stream.moments"), kind == "drifting"),
-        "tasks.cut": kind != "drifting",
-        "tasks.count": kind != "drifting" and cut in ("split", "permute"),
-        "tasks.degrees": kind != "drifting" and cut == "rotate",
-        "tasks.seed": kind != "drifting" and cut == "permute",
-        "data.mix": cut == "mix",
-        "data.name": cut != "mix",
+        "tasks.kind": kind != "drifting",
+        "tasks.count": kind != "drifting" and tasks in ("split", "permute"),
+        "tasks.degrees": kind != "drifting" and tasks == "rotate",
+        "tasks.seed": kind != "drifting" and tasks == "permute",
+        "data.mix": tasks == "mix",
+        "data.name": tasks != "mix",
         "net.widths": setup.net.name == "mlp",
+        "net.init": setup.net.name in NETS,
+        "net.settings": setup.net.name not in NETS,
     }
-    return {path for path, used in belongs.items() if not used}
-
-
-ADDED = {"data": ("mix", "shape"), "stream": ("augment",), "net": ("precision",), "test": ("train", "stds")}
-
-
-"""Settings younger than the first results: while left at their defaults they change no digest, so that runs keep it."""
-
-
-def _at_default(part: Strict, names: tuple[str, ...]) -> set[str]:
-    return {name for name in names if getattr(part, name) == type(part).model_fields[name].default}
+    return {path for path, has_effect in used.items() if not has_effect}
 
 
 class RunConfig(Strict):
@@ -186,7 +205,7 @@ class RunConfig(Strict):
     row: str = Field(default="", description="label of the method in tables, such as 'BGD (this paper)'")
     column: str = Field(default="", description="label of the setting in tables, such as 'domain'")
     seed: int = Field(default=0, ge=0)
-    method: str = Field(description="a key of bgd.methods.METHODS")
+    method: str = Field(description="a key of bgd.methods.METHODS, an entry point, or module:Class")
     settings: dict[str, Any] = Field(default_factory=dict, description="of the method")
     setup: Setup = Setup()
     device: str = "cpu"
@@ -194,17 +213,16 @@ class RunConfig(Strict):
     @field_validator("settings")
     @classmethod
     def _numbers(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        """JSON has no infinity: it is written as a word, and read again as what it is."""
-        return {key: WORDS.get(value, value) if isinstance(value, str) else value for key, value in settings.items()}
+        """JSON has no infinity: it is written as a string, and read back as a number."""
+        return {key: NUMBERS.get(value, value) if isinstance(value, str) else value for key, value in settings.items()}
 
     @property
     def digest(self) -> str:
-        """A short name for exactly this configuration, in whatever order its settings are given."""
-        added: Any = {"setup": {part: _at_default(getattr(self.setup, part), names) for part, names in ADDED.items()}}
-        ordered = self.model_copy(update={"settings": dict(sorted(self.settings.items()))})
-        return hashlib.sha256(ordered.model_dump_json(exclude=added).encode()).hexdigest()[:10]
+        """A short name for exactly this configuration, independent of the order of its settings."""
+        content = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:10]
 
     @property
     def title(self) -> str:
-        """For people: row, column and seed."""
+        """Row, column and seed, for messages."""
         return ", ".join(part for part in (self.row or self.method, self.column, f"seed {self.seed}") if part)

@@ -1,4 +1,4 @@
-"""Where a run took place: versions, commit, threads, and how it was called."""
+"""The machine that a run uses: versions, commit, cores, threads, memory, and how it was called."""
 
 from __future__ import annotations
 
@@ -16,19 +16,29 @@ from pathlib import Path
 import numpy as np
 import torch
 
-import bgd
 from bgd._version import __version__
 from bgd.data.sources import locate
 from bgd.runs.result import Machine
 
+THEN = ", then "  # between the versions of a run's sessions
+
 
 def results_folder() -> Path:
-    """Where runs go unless told otherwise: ``BGD_RUNS``, or ``runs`` in the package's own user folder.
+    """Where runs go by default: ``BGD_RUNS``, or ``runs`` in the package's own user folder.
 
     >>> results_folder().name
     'runs'
     """
     return Path(os.environ.get("BGD_RUNS") or locate.cache_folder() / "runs").expanduser()
+
+
+def available_cores() -> int:
+    """The number of cores that this process may use.
+
+    >>> available_cores() >= 1
+    True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @lru_cache(maxsize=1)
@@ -38,13 +48,11 @@ def commit() -> str | None:
     >>> commit() is None or len(commit()) >= 40
     True
     """
-    folder = Path(bgd.__file__).parent
+    folder = Path(__file__).parents[1]
 
     def git(*arguments: str) -> str:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=True
-        )
-        return done.stdout.strip()
+        command = ["git", "-C", str(folder), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
 
     try:
         if not git("ls-files", "--", "__init__.py"):  # installed inside somebody else's repository
@@ -57,7 +65,10 @@ def commit() -> str | None:
 def describe(threads: int, data: str = "", code: str = "") -> Machine:
     """This machine, before the run has taken any time.
 
-    ``data`` stands for the user's own arrays, if there are any, and ``code`` for the method's source.
+    Args:
+        threads: of torch.
+        data: digest of the user's own arrays, if there are any.
+        code: digest of the code of the run.
 
     >>> describe(threads=1).versions["torch"] == torch.__version__
     True
@@ -78,12 +89,29 @@ def describe(threads: int, data: str = "", code: str = "") -> Machine:
     )
 
 
+def join_versions(before: Machine, now: Machine) -> dict[str, str]:
+    """The versions of all sessions of a run: bits depend on them, and those of a mixed run are unlike any other's.
+
+    >>> first, second = (Machine(versions={"torch": version}, threads=1) for version in ("2.12", "2.13"))
+    >>> join_versions(first, second)
+    {'torch': '2.12, then 2.13'}
+    """
+    versions = now.versions | {"threads": str(now.threads)}
+    earlier = {"threads": str(before.threads)} | before.versions
+    joined = {key: _then(earlier.get(key, value), value) for key, value in versions.items()}
+    return {key: value for key, value in joined.items() if key != "threads" or THEN in value}
+
+
+def _then(before: str, now: str) -> str:
+    return before if before.split(THEN)[-1] == now else f"{before}{THEN}{now}"
+
+
 @cache
 def keep_memory() -> bool:
-    """Let this process keep freed memory for its next tensors; returns whether its allocator, glibc's, is told to.
+    """Let this process keep freed memory for its next tensors; returns whether its allocator, glibc's, does so.
 
-    By default large blocks go back to the kernel and come again as pages to be cleared: a quarter of the time of a
-    batched BGD step at width 1000. A choice of the user's own (``MALLOC_...``, ``GLIBC_TUNABLES``) stands.
+    By default large blocks go back to the kernel and return as pages to be cleared: a quarter of the time of a
+    batched BGD step at width 1000. The user's own choice (``MALLOC_...``, ``GLIBC_TUNABLES``) overrides this.
 
     >>> keep_memory() in (True, False)
     True
@@ -93,7 +121,7 @@ def keep_memory() -> bool:
         return False
     try:
         libc = ctypes.CDLL(None)
-        libc.gnu_get_libc_version  # noqa: B018, nobody else's malloc has these numbers
+        libc.gnu_get_libc_version  # noqa: B018, other malloc libraries do not have these numbers
     except (AttributeError, OSError, TypeError):
         return False
     kept = libc.mallopt(trim_threshold, 2**31 - 1)
@@ -102,7 +130,7 @@ def keep_memory() -> bool:
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Inside, torch computes with so many threads: results are the same bits only for the same number.
+    """Inside, torch computes with ``count`` threads: results are the same bits only for the same number.
 
     >>> with torch_threads(1):
     ...     torch.get_num_threads()

@@ -1,4 +1,4 @@
-"""The error of runs."""
+"""The errors of runs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,18 @@ from bgd.errors import BGDError
 
 
 class RunError(BGDError):
-    """A run that cannot start, go on or be read: the message names the folder or value and the way out.
+    """A run that cannot start, continue or be read: the message names the folder or value and the way out.
 
     >>> RunError.exit_code
     1
     """
+
+
+class FolderInUse(RunError):
+    """A folder that belongs to another run or is locked by another process: nothing may be written there."""
+
+
+class Interrupted(RunError):
+    """A run that was requested to stop; everything up to that iteration is saved."""
+
+    exit_code = 130

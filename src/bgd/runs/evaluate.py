@@ -1,4 +1,4 @@
-"""Measuring a learner: accuracies of all tasks by every way of inference, and the stds of its posterior."""
+"""Evaluate a learner: accuracies by every inference method, and the stds of its posterior."""
 
 from __future__ import annotations
 
@@ -23,28 +23,29 @@ EDGES: list[float] = [float(f"{edge:.6g}") for edge in np.logspace(-6, 1, 337)]
 
 @runtime_checkable
 class Posterior(Protocol):
-    """A learner that can draw networks."""
+    """A learner that can sample networks."""
 
     def predict_samples(self, x: Tensor, samples: int, task: int | Tensor | None = None) -> Tensor:
-        """The scores of ``samples`` draws, (samples, B, outputs): the same draws at every call."""
+        """The scores of sampled networks, (samples, B, outputs): the same networks at every call."""
 
 
-def inferences(learner: Learner, wanted: Iterable[Inference] = INFERENCES) -> tuple[Inference, ...]:
-    """Those ways of inference that the learner has: all for a posterior, else only its one network.
+def inferences(learner: Learner, requested: Iterable[Inference] = INFERENCES) -> tuple[Inference, ...]:
+    """Those inference methods that the learner has: all for a posterior, else only ``map``, its one network.
 
     >>> from bgd.methods import create
     >>> from bgd.scenarios import scenario, shared_heads
     >>> inferences(create("sgd", torch.nn.Linear(4, 2), shared_heads(1, 2), scenario("domain")))
     ('map',)
     """
-    return tuple(how for how in INFERENCES if how == "map" or (how in set(wanted) and isinstance(learner, Posterior)))
+    sampled = set(requested) if isinstance(learner, Posterior) else set()
+    return tuple(method for method in INFERENCES if method == "map" or method in sampled)
 
 
 @torch.no_grad()
 def score(
-    learner: Learner, batches: Iterable[Batch], hows: Iterable[Inference], samples: int, device: str = "cpu"
+    learner: Learner, batches: Iterable[Batch], methods: Iterable[Inference], samples: int, device: str = "cpu"
 ) -> tuple[dict[Inference, float], float]:
-    """Accuracy by each way of inference, and the mean cross-entropy of the mean network, without autograd.
+    """Accuracy by each inference method, and the mean cross-entropy of the mean network, without autograd.
 
     >>> from bgd.methods import create
     >>> from bgd.scenarios import scenario, shared_heads
@@ -54,22 +55,22 @@ def score(
     >>> score(learner, [Batch(torch.eye(2), torch.tensor([0, 0]))], ["map"], samples=1)[0]
     {'map': 0.5}
     """
-    hows = tuple(hows)
-    right = dict.fromkeys(hows, 0)
+    methods = tuple(methods)
+    right = dict.fromkeys(methods, 0)
     loss, count = 0.0, 0
     for batch in batches:
         x, y = batch.x.to(device), batch.y.to(device)
         scores = learner.predict(x, batch.task)
         loss += float(cross_entropy(scores, y, reduction="sum"))
         count += len(y)
-        if set(hows) == {"map"}:
+        if set(methods) == {"map"}:
             right["map"] += int((scores.argmax(1) == y).sum())
             continue
         prediction = _prediction(scores, cast(Posterior, learner).predict_samples(x, samples, batch.task))
-        for how in hows:
-            right[how] += int((prediction.labels_by(how) == y).sum())
-    # "mc" is the mean accuracy of the single networks: it answers each question `samples` times
-    return {how: n / (count * (samples if how == "mc" else 1)) for how, n in right.items()}, loss / count
+        for method in methods:
+            right[method] += int((prediction.labels_by(method) == y).sum())
+    # "mc" is the mean accuracy of the single networks: `samples` predictions for each label
+    return {method: n / (count * (samples if method == "mc" else 1)) for method, n in right.items()}, loss / count
 
 
 def _prediction(scores: Tensor, sampled: Tensor) -> Prediction:
@@ -99,9 +100,9 @@ def stds(learner: Learner) -> Tensor | None:
 
 
 def histogram(values: Tensor) -> dict[str, Any]:
-    """Counts over those of ``EDGES`` that are needed; what lies beyond them all is in the first or last bin.
+    """Counts over those of ``EDGES`` that are needed; values beyond all edges are in the first or last bin.
 
-    What is not a number is not counted.
+    NaN is not counted.
 
     >>> h = histogram(torch.tensor([0.0, 1e-6, 99.0]))
     >>> sum(h["counts"]), h["counts"][0], h["counts"][-1], round(h["largest"])

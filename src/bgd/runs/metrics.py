@@ -1,8 +1,8 @@
-r"""How well a learner did, from one matrix of accuracies. All formulae of the package are here.
+r"""Metrics of continual learning, from one matrix of accuracies. All formulae of the package are here.
 
 :math:`R_{i,j}` is the test accuracy on task j after stage i (in a discrete stream: after task i was learnt), for
-i, j = 0..T-1. Accuracies lie in [0, 1]; a task that was not tested is NaN, and asking for a number that depends
-on it is an error. For Lopez-Paz & Ranzato's measures (GEM, 2017) stages and tasks are the same in number.
+i, j = 0..T-1. Accuracies lie in [0, 1]; a task that was not tested is NaN, and a metric that depends on it is an
+error. For Lopez-Paz & Ranzato's measures (GEM, 2017) stages and tasks are the same in number.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bgd.errors import BGDError
 
 
 class MetricError(BGDError, ValueError):
-    """Accuracies from which the number asked for cannot be computed."""
+    """Accuracies from which the requested metric cannot be computed."""
 
 
 def accuracy(scores: Tensor, y: Tensor) -> float:
@@ -54,7 +54,7 @@ def average_accuracy_seen(R: ArrayLike) -> NDArray[np.float64]:
 
 
 def forgetting(R: ArrayLike) -> float:
-    r"""How far the tasks before the last fell from their best (Chaudhry et al., 2018): 0 is none.
+    r"""The mean drop of the tasks before the last from their best accuracy (Chaudhry et al., 2018): 0 is none.
 
     .. math:: F = \frac{1}{T-1} \sum_{j < T-1} \Big( \max_{i < T-1} R_{i,j} - R_{T-1,j} \Big)
 
@@ -151,11 +151,11 @@ def _square(R: ArrayLike, least: int = 1) -> NDArray[np.float64]:
     return matrix
 
 
-def _finite(values: NDArray[np.float64], what: str) -> NDArray[np.float64]:
+def _finite(values: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
     if not np.isfinite(values).all():
-        raise MetricError(f"{what} depends on accuracies that were not measured (NaN): evaluate those tasks too")
+        raise MetricError(f"{metric} depends on accuracies that were not measured (NaN): evaluate those tasks too")
     return values
 
 
-def _mean(values: NDArray[np.float64], what: str) -> float:
-    return float(_finite(values, what).mean())
+def _mean(values: NDArray[np.float64], metric: str) -> float:
+    return float(_finite(values, metric).mean())

@@ -1,7 +1,7 @@
-"""The randomness that a network takes from torch itself, such as dropout's.
+"""The randomness that a network draws from torch's global generators, such as dropout's.
 
-Streams and learners have sources of their own, but a layer draws from torch's global generators. While a run is at
-work these are its own: seeded by its seed, saved with its checkpoints, and afterwards as the caller left them.
+Streams and learners have generators of their own, but a layer uses the global ones. During a run these belong to it:
+seeded by its seed, saved with its checkpoints, and afterwards restored to the state in which the caller left them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from bgd.optim.noise import fold
 
 @contextmanager
 def own_randomness(seed: int, device: str = "cpu") -> Iterator[None]:
-    """Inside, torch's generators of the CPU and of ``device`` begin anew from ``seed``; on exit they are as before.
+    """Inside, torch's generators of the CPU and of ``device`` are seeded by ``seed``; on exit they are as before.
 
-    Nor is anything left to the GPU: of its ways to convolve, only those are used that give the same bits every time.
+    On a GPU only deterministic convolution algorithms are used.
 
     >>> before = torch.get_rng_state()
     >>> with own_randomness(7):
@@ -33,20 +33,20 @@ def own_randomness(seed: int, device: str = "cpu") -> Iterator[None]:
     generators = _generators(device)
     before = [generator.get_state() for generator in generators]
     cudnn = torch.backends.cudnn
-    ways = cudnn.deterministic, cudnn.benchmark
+    algorithms = cudnn.deterministic, cudnn.benchmark
     try:
         cudnn.deterministic, cudnn.benchmark = True, False
         for generator in generators:
             generator.manual_seed(fold(seed, _LAYERS))  # not the seed itself, from which the weights are drawn
         yield
     finally:
-        cudnn.deterministic, cudnn.benchmark = ways
+        cudnn.deterministic, cudnn.benchmark = algorithms
         for generator, state in zip(generators, before, strict=True):
             generator.set_state(state)
 
 
 def generator_states(device: str = "cpu") -> list[Tensor]:
-    """Where torch's generators are now, for a checkpoint.
+    """The states of torch's generators, for a checkpoint.
 
     >>> [state.dtype for state in generator_states()]
     [torch.uint8]
@@ -55,7 +55,7 @@ def generator_states(device: str = "cpu") -> list[Tensor]:
 
 
 def restore_generators(states: list[Tensor], device: str = "cpu") -> None:
-    """Put torch's generators back to where they were.
+    """Restore the states of torch's generators.
 
     >>> with own_randomness(7):
     ...     states, first = generator_states(), torch.rand(1)
@@ -76,6 +76,6 @@ def _generators(device: str) -> list[torch.Generator]:
         found.append(torch.mps._get_default_mps_generator())
     elif kind.type not in ("cpu", "meta"):
         module = torch.get_device_module(kind)
-        module.init()  # it has no generators before
+        module.init()  # there are no generators before
         found.append(module.default_generators[module.current_device() if kind.index is None else kind.index])
     return found

@@ -1,4 +1,4 @@
-"""What a run measured: the same bytes however often it was interrupted. What depends on the machine is in ``Machine``.
+"""What a run measured: the same bytes however often it was interrupted; ``Machine`` has what depends on the machine.
 
 All accuracies lie in [0, 1].
 """
@@ -14,9 +14,9 @@ from bgd.runs.config import RunConfig, Strict
 
 
 class Evaluation(Strict):
-    """One look at all tasks. The one at iteration 0 is of the untrained network."""
+    """Accuracies on all tasks at one iteration. The one at iteration 0 is of the untrained network."""
 
-    iteration: int = Field(description="number of batches learnt from")
+    iteration: int = Field(description="number of batches trained on")
     stage: int | None = Field(
         default=None, description="the row of R that this is; None between stages and at the start"
     )
@@ -29,7 +29,7 @@ class Evaluation(Strict):
 
 
 class Fit(Strict):
-    """One look at the training images, without augmentation, as an evaluation looks at the test images."""
+    """An evaluation on training images, without augmentation."""
 
     iteration: int
     accuracy: list[float] = Field(description="of each task, by the run's own inference method")
@@ -52,7 +52,7 @@ class StdHistogram(Strict):
 
 
 class CurvePoint(Strict):
-    """The mean training loss over the iterations since the point before."""
+    """The mean training loss over the iterations since the previous point."""
 
     iteration: int
     loss: float
@@ -61,19 +61,27 @@ class CurvePoint(Strict):
 class Machine(Strict):
     """What depends on the machine, and is no part of the result."""
 
-    seconds: float = Field(default=0.0, description="of computing, over all sessions of the run; starts not included")
+    seconds: float = Field(
+        default=0.0, description="wall-clock time over all sessions of the run, start-up not included"
+    )
     work_seconds: float = Field(
         default=0.0,
-        description="the same; on a CPU in processor time, which other work on the machine does not lengthen",
+        description="the same; on a CPU in processor time, which other processes do not lengthen",
     )
     train_seconds: float = Field(default=0.0, description="of training alone, otherwise as work_seconds")
     sessions: int = Field(default=1, description="how often the run was started or resumed")
     threads: int = 1
     keep: bool = Field(default=False, description="whether the last checkpoint is to be kept")
     settings: dict[str, Any] = Field(
-        default_factory=dict, description="all settings of the method: those of the run, and the defaults of its day"
+        default_factory=dict,
+        description="all settings of the method: those of the run, and the defaults of its version",
     )
-    versions: dict[str, str] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(
+        default_factory=dict, description="of packages; digests of the code and of data that is not published"
+    )
+    import_paths: list[str] = Field(
+        default_factory=list, description="folders of the user's own modules, which a resumed run imports again"
+    )
     platform: str = ""
     commit: str | None = None
     command: str = ""
@@ -81,7 +89,7 @@ class Machine(Strict):
 
     @property
     def cost(self) -> float:
-        """Seconds of work, where they are known."""
+        """Seconds of work where they were measured, else of wall-clock time."""
         return self.work_seconds or self.seconds
 
 
@@ -103,9 +111,10 @@ class RunResult(Strict):
         description="forgetting, backward_transfer, forward_transfer, anytime_accuracy; those that are defined"
     )
     evaluations: list[Evaluation]
-    fits: list[Fit] = Field(default=[], description="at the times of the evaluations, where asked for")
+    fits: list[Fit] = Field(default=[], description="at the times of the evaluations, where configured")
     curve: list[CurvePoint]
     stds: list[StdHistogram] = Field(description="at the start and after each stage; empty without a posterior")
     warnings: list[str] = Field(description="such as that the posterior has collapsed")
-    data_note: str = Field(default="", description="what a reader must know of the data, such as a stand-in")
+    data_note: str = Field(default="", description="what a reader must know of the data, such as a substitute")
+    upper_bound: bool = Field(default=False, description="a reference such as Offline, which never counts as best")
     machine: Machine | None = None

@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish: the run saves first, then ends."""
+"""SIGINT and SIGTERM as a request to stop: the run saves a checkpoint first, then ends."""
 
 from __future__ import annotations
 
@@ -8,57 +8,48 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from bgd.runs.errors import RunError
-
-
-class Interrupted(RunError):
-    """A run that was asked to stop; everything up to that moment is saved."""
-
-    exit_code = 130
-
-
-_held: list[StopRequest] = []
-"""Of the main thread, the innermost last."""
+_active: list[StopRequest] = []
+"""The requests of the main thread that can be set now, the innermost last."""
 
 
 class StopRequest:
-    """Whether someone asked to stop."""
+    """Whether a stop was requested."""
 
     def __init__(self) -> None:
-        self.stop = False
+        self.requested = False
 
 
 @contextmanager
-def stop_requests(patient: bool = False) -> Iterator[StopRequest]:
-    """Inside, SIGINT and SIGTERM set ``stop``; a second one ends at once, unless ``patient``.
+def stop_requests(ignore_second_signal: bool = False) -> Iterator[StopRequest]:
+    """Inside, SIGINT and SIGTERM set ``requested``; a second signal ends the process, unless it is ignored.
 
-    A worker is patient: its terminal and its parent may both send the same wish. Signals belong to the main thread;
-    elsewhere nothing is changed. A wish that is heard inside holds for those around it as well.
+    Worker processes ignore it, since their terminal and their parent may both send one. Signals belong to the main
+    thread; in other threads nothing is changed. A request received inside holds for enclosing contexts as well.
 
     >>> import os
-    >>> with stop_requests() as wish:
+    >>> with stop_requests() as stop:
     ...     os.kill(os.getpid(), signal.SIGINT)
-    ...     wish.stop
+    ...     stop.requested
     True
     """
-    wish = StopRequest()
+    stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
-        yield wish
+        yield stop
         return
 
     def handle(number: int, frame: FrameType | None) -> None:
         del number, frame
-        if wish.stop and not patient:
+        if stop.requested and not ignore_second_signal:
             raise KeyboardInterrupt
-        wish.stop = True
+        stop.requested = True
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    _held.append(wish)
+    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    _active.append(stop)
     try:
-        yield wish
+        yield stop
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
-        _held.remove(wish)
-        if wish.stop and _held:
-            _held[-1].stop = True
+        _active.remove(stop)
+        if stop.requested and _active:
+            _active[-1].requested = True

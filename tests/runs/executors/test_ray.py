@@ -1,4 +1,4 @@
-"""On a real Ray: the same results as everywhere, and a run whose node is killed goes on from its checkpoint."""
+"""On a real Ray: the same results as everywhere, and a run whose node is killed continues from its checkpoint."""
 
 import contextlib
 import dataclasses
@@ -21,9 +21,9 @@ from small_runs import BGD, RUNS, small
 
 from bgd.cli import main
 from bgd.runs import Options, RunError, run
-from bgd.runs.executors import ray as ray_executor
-from bgd.runs.executors.local import Job
-from bgd.runs.executors.ray import OnRay
+from bgd.runs.executors import Job, OnRay
+from bgd.runs.executors.ray import executor, scheduling
+from bgd.runs.executors.ray.worker import Driver, versions, work
 from bgd.runs.folder import RunFolder, prepare
 
 try:
@@ -42,7 +42,7 @@ STREAM = {"kind": "continuous", "iterations": LENGTH, "batch_size": 16}
 LONG = {seed: small("bgd", STREAM, "continuous task-agnostic", BGD, seed=seed) for seed in (1, 2)}
 
 
-def silent(job, place):
+def silent(job, progress):
     pass
 
 
@@ -51,14 +51,14 @@ def jobs_in(folder, configs, options=None):
 
 
 @pytest.fixture(scope="module")
-def same_as_here(tmp_path_factory):
-    """Whether runs are, byte for byte, what they are in this process when nothing interrupts them."""
+def same_as_in_this_process(tmp_path_factory):
+    """Whether runs are, byte for byte, what they are in this process without interruption."""
     folders = {}
 
     def compare(*jobs):
         for job in jobs:
             if job.config.digest not in folders:
-                folders[job.config.digest] = tmp_path_factory.mktemp("here")
+                folders[job.config.digest] = tmp_path_factory.mktemp("reference")
                 run(job.config, folders[job.config.digest])
         return all(
             (job.folder / name).read_bytes() == (folders[job.config.digest] / name).read_bytes()
@@ -71,7 +71,7 @@ def same_as_here(tmp_path_factory):
 
 @contextlib.contextmanager
 def as_soon_as(condition, action):
-    """Meanwhile, do the action the moment that the condition holds."""
+    """Inside, do the action as soon as the condition holds."""
     over = threading.Event()
 
     def watch():
@@ -100,7 +100,7 @@ def title_of(job):
 
 def iterations_of(job):
     """Of its checkpoints, newest first."""
-    return [int(path.name.split("-")[1]) for path in RunFolder(job.folder).checkpoints()]
+    return [int(path.name.split("-")[1]) for path in RunFolder(job.folder).checkpoints.paths()]
 
 
 def processes_with(text):
@@ -140,15 +140,15 @@ def cluster():
 
 
 @needs_ray
-def test_of_two_nodes_one_is_killed_and_its_run_goes_on_from_its_checkpoint(cluster, same_as_here, tmp_path, capfd):
+def test_the_run_of_a_killed_node_continues_from_its_checkpoint(cluster, same_as_in_this_process, tmp_path, capfd):
     killable = cluster.add_node(num_cpus=1, object_store_memory=100 * 2**20)
     cluster.wait_for_nodes()
     raylet = killable.all_processes["raylet"][0].process.pid
     jobs = jobs_in(tmp_path, LONG.values(), OFTEN)
-    kept, heard, reports = {}, {}, {job.folder: [] for job in jobs}
+    kept, received, reports = {}, {}, {job.folder: [] for job in jobs}
 
     def at_risk():
-        """The run that takes place on the second node, once there is something to go on from."""
+        """The run on the second node, once there is a checkpoint to continue from."""
         there = [job for job in jobs if any(parent_of(pid) == raylet for pid in processes_with(title_of(job)))]
         return [job for job in there if min(iterations_of(job), default=0) >= 20]
 
@@ -156,38 +156,40 @@ def test_of_two_nodes_one_is_killed_and_its_run_goes_on_from_its_checkpoint(clus
         (job,) = at_risk()
         cluster.remove_node(killable, allow_graceful=False)
         kept[job.folder] = max(iterations_of(job), default=LENGTH)
-        heard[job.folder] = len(reports[job.folder])
+        received[job.folder] = len(reports[job.folder])
 
     with as_soon_as(at_risk, kill):
-        outcomes = list(OnRay(address=cluster.address)(jobs, lambda job, place: reports[job.folder].append(place)))
+        outcomes = list(
+            OnRay(address=cluster.address)(jobs, lambda job, progress: reports[job.folder].append(progress))
+        )
     assert kept, "no node was killed"
     assert not ray.is_initialized()
     assert not [o.error for o in outcomes if o.error]
     assert sorted(o.job.folder for o in outcomes) == [job.folder for job in jobs]
-    # the run of the node that lives was left alone; a run that starts anew would count its sessions anew
+    # the run of the other node was not restarted; a run that starts again would count its sessions from 1
     for job in jobs:
         assert sessions_of(job) == (2 if job.folder in kept else 1)
         if job.folder in kept:
             assert 20 <= kept[job.folder] < LENGTH
-            # what was said before the loss may arrive after it; but where the reports fall back, it is to a checkpoint
-            said = [place.done for place in reports[job.folder]]
-            assert all(later >= min(earlier, 20) for earlier, later in pairwise(said))
-            assert max(said[heard[job.folder] :]) >= 20
-            assert {place.tasks for place in reports[job.folder]} == {3}
-    assert same_as_here(*jobs)
+            # a report from before the failure may arrive after it; but where reports fall back, it is to a checkpoint
+            iterations = [progress.iteration for progress in reports[job.folder]]
+            assert all(later >= min(earlier, 20) for earlier, later in pairwise(iterations))
+            assert max(iterations[received[job.folder] :]) >= 20
+            assert {progress.tasks for progress in reports[job.folder]} == {3}
+    assert same_as_in_this_process(*jobs)
     assert capfd.readouterr().out == ""
 
 
 @needs_ray
-def test_workers_that_are_lost_are_replaced_as_long_as_the_run_gets_further(
-    cluster, same_as_here, tmp_path, monkeypatch
+def test_failed_workers_are_replaced_as_long_as_the_run_gets_further(
+    cluster, same_as_in_this_process, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(ray_executor, "LOSSES", 1)
+    monkeypatch.setattr(scheduling, "FAILURES", 1)
     (job,) = jobs = jobs_in(tmp_path, [LONG[1]], OFTEN)
-    strikes = [signal.SIGTERM, signal.SIGKILL]  # a node that is shut down ends its workers; one that fails does not ask
+    strikes = [signal.SIGTERM, signal.SIGKILL]  # a node that shuts down ends its workers; one that fails kills them
     reached = [0]
 
-    def strike(job, place):
+    def strike(job, progress):
         pids = processes_with(title_of(jobs[0]))
         if strikes and pids and max(iterations_of(job), default=0) > reached[-1]:
             os.kill(pids[0], strikes.pop(0))
@@ -199,29 +201,29 @@ def test_workers_that_are_lost_are_replaced_as_long_as_the_run_gets_further(
     assert not strikes
     assert outcome.error is None
     assert sessions_of(job) == 3
-    assert same_as_here(job)
+    assert same_as_in_this_process(job)
 
 
 @needs_ray
-def test_a_run_that_does_not_get_further_is_given_up_and_the_rest_goes_on(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(ray_executor, "LOSSES", 0)
+def test_a_run_that_does_not_get_further_is_given_up_and_the_rest_continues(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(scheduling, "FAILURES", 0)
     jobs = jobs_in(tmp_path, [LONG[1], RUNS["offline"]], Options(checkpoint_seconds=1e9))
 
-    def kill(job, place):
+    def kill(job, progress):
         for pid in processes_with(title_of(jobs[0])):
             os.kill(pid, signal.SIGKILL)
 
     outcomes = {o.job.folder: o for o in OnRay(address=cluster.address)(jobs, kill)}
-    lost, fine = outcomes[jobs[0].folder], outcomes[jobs[1].folder]
-    assert "without getting further" in lost.error
-    assert f"bgd resume {jobs[0].folder}" in lost.error
-    assert not lost.interrupted
+    failed, fine = outcomes[jobs[0].folder], outcomes[jobs[1].folder]
+    assert "failed in a row without a new checkpoint" in failed.error
+    assert f"bgd resume {jobs[0].folder}" in failed.error
+    assert not failed.interrupted
     assert fine.result is not None
 
 
 @needs_ray
-def test_without_an_address_it_has_a_cluster_of_its_own_and_leaves_nothing_behind(
-    same_as_here, tmp_path, monkeypatch, capfd
+def test_without_an_address_a_local_cluster_is_started_and_removed(
+    same_as_in_this_process, tmp_path, monkeypatch, capfd
 ):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.chdir(tmp_path)  # folders may be relative
@@ -240,7 +242,7 @@ def test_without_an_address_it_has_a_cluster_of_its_own_and_leaves_nothing_behin
     assert failed.traceback == jobs[0].folder / "failure.txt"
     assert "Traceback" in failed.traceback.read_text()
     assert all(outcomes[job.folder].job is job for job in jobs)
-    assert same_as_here(*jobs[1:])
+    assert same_as_in_this_process(*jobs[1:])
     # reachable from this machine alone, quiet, and gone
     assert host == "127.0.0.1"
     assert signal.getsignal(signal.SIGTERM) == handler
@@ -255,15 +257,15 @@ def test_without_an_address_it_has_a_cluster_of_its_own_and_leaves_nothing_behin
 
 @needs_ray
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "message"),
     [
         ("127.0.0.1:1", r"no Ray cluster at '127.0.0.1:1' .*--ray-address"),
         ("nowhere", r"'nowhere': give an address such as"),
         ("ray://127.0.0.1:10001", r"Ray Client"),
     ],
 )
-def test_a_cluster_that_is_not_there(address, said, tmp_path):
-    with pytest.raises(RunError, match=said):
+def test_an_unreachable_cluster_is_rejected(address, message, tmp_path):
+    with pytest.raises(RunError, match=message):
         list(OnRay(address=address)(jobs_in(tmp_path, [RUNS["offline"]]), silent))
 
 
@@ -276,45 +278,64 @@ def test_a_folder_that_holds_another_run_is_reported_before_a_cluster_is_started
 
 
 @needs_ray
-def test_a_gpu_is_asked_for_without_a_number(tmp_path):
+def test_a_numbered_gpu_is_rejected(tmp_path):
     config = RUNS["offline"].model_copy(update={"device": "cuda:1"})
-    with pytest.raises(RunError, match="ask for that"):
+    with pytest.raises(RunError, match="use that"):
+        list(OnRay()(jobs_in(tmp_path, [config]), silent))
+
+
+@needs_ray
+def test_own_modules_are_imported_on_the_nodes(cluster, tmp_path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "my_method.py").write_text("from bgd.methods import SGD\n\n\nclass Mine(SGD):\n    pass\n")
+    config = small("my_method:Mine", {"epochs": 1}, "domain")
+    (outcome,) = OnRay(address=cluster.address)(
+        [Job(config, tmp_path / "run", OFTEN, (str(tmp_path / "own"),))], silent
+    )
+    assert outcome.error is None
+    assert json.loads((tmp_path / "run" / "environment.json").read_text())["import_paths"] == [str(tmp_path / "own")]
+
+
+@needs_ray
+def test_classes_of_a_notebook_are_rejected(tmp_path):
+    config = small("__main__:Mine", {"epochs": 1}, "domain")
+    with pytest.raises(RunError, match="where a Ray worker cannot import it"):
         list(OnRay()(jobs_in(tmp_path, [config]), silent))
 
 
 def test_nodes_that_do_not_share_files_or_versions_are_refused(tmp_path):
     (job,) = jobs_in(tmp_path, [RUNS["offline"]])
-    same = ray_executor._Here(str(tmp_path), {}, ray_executor._versions())
-    assert "is not there on" in ray_executor._work(job, same, board=None, again=False).error
+    same = Driver(str(tmp_path), {}, versions())
+    assert "does not exist on" in work(job, same, board=None, retry=False).error
     prepare(job.folder, job.config)
     other = dataclasses.replace(same, versions=same.versions | {"torch": "1.0"})
-    assert "but 1.0 here" in ray_executor._work(job, other, board=None, again=False).error
+    assert "but 1.0 in the driver" in work(job, other, board=None, retry=False).error
     assert not (job.folder / "metrics.jsonl").exists()
 
 
-def test_a_run_that_moves_waits_until_its_lost_worker_is_really_gone(tmp_path):
+def test_a_retried_run_waits_until_its_failed_worker_has_ended(tmp_path):
     (job,) = jobs_in(tmp_path, [RUNS["offline"]])
     prepare(job.folder, job.config)
-    same = ray_executor._Here(os.getcwd(), {}, ray_executor._versions())
-    board = SimpleNamespace(note=SimpleNamespace(remote=lambda *_: None))
+    same = Driver(os.getcwd(), {}, versions())
+    board = SimpleNamespace(put=SimpleNamespace(remote=lambda *_: None))
     lock = FileLock(job.folder / ".lock", thread_local=False)
     lock.acquire()
-    assert "another process is at work" in ray_executor._work(job, same, board, again=False).error
+    assert "another process is at work" in work(job, same, board, retry=False).error
     release = threading.Timer(0.3, lock.release)
     release.start()
-    assert ray_executor._work(job, same, board, again=True).error is None
+    assert work(job, same, board, retry=True).error is None
     release.join()
 
 
-def test_runs_too_large_for_every_node_are_not_waited_for_in_silence():
+def test_runs_too_large_for_every_node_give_a_warning():
     nodes = [{"Alive": True, "Resources": {"CPU": 2.0}}, {"Alive": False, "Resources": {"CPU": 8.0}}]
     cluster = SimpleNamespace(nodes=lambda: nodes)
-    ray_executor._warn_of_small_nodes(cluster, 2)
+    executor._warn_of_small_nodes(cluster, 2)
     with pytest.warns(UserWarning, match="no node of the Ray cluster has 3 cores"):
-        ray_executor._warn_of_small_nodes(cluster, 3)
+        executor._warn_of_small_nodes(cluster, 3)
 
 
-def test_without_ray_it_says_how_to_install_it(monkeypatch):
+def test_a_missing_ray_names_the_command_that_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.setitem(sys.modules, "ray.util.scheduling_strategies", None)
     with pytest.raises(RunError, match=r'pip install "bgd\[ray\]"'):
@@ -325,7 +346,7 @@ def test_without_ray_it_says_how_to_install_it(monkeypatch):
 
 
 @needs_ray
-def test_the_command_interrupted_saves_says_how_to_go_on_and_leaves_nothing_behind(tmp_path):
+def test_the_interrupted_command_saves_and_ends_its_cluster(tmp_path):
     """As from a terminal: Ctrl-C goes to all processes of the group, those of Ray too."""
     command = [sys.executable, "-m", "bgd.cli", "run", "digits", "--preset", "smoke", "--methods", "sgd", "--jobs", "1"]
     command += ["--column", "continuous permuted", "--seeds", "1-9", "--executor", "ray", "--out", str(tmp_path)]
@@ -334,7 +355,7 @@ def test_the_command_interrupted_saves_says_how_to_go_on_and_leaves_nothing_behi
     with as_soon_as(lambda: list(tmp_path.rglob("metrics.jsonl")), lambda: os.killpg(process.pid, signal.SIGINT)):
         _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err.decode()
-    assert "go on with: bgd resume" in err.decode()
+    assert "with: bgd resume" in err.decode()
     assert "Traceback" not in err.decode()
     assert not set(Path("/tmp").glob("bgd-ray-*")) - before
     with pytest.raises(ProcessLookupError):

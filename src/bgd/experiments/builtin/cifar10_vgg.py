@@ -13,7 +13,7 @@ EPOCH = 391  # iterations: 50,000 images in batches of 128
 SETUP = Setup(
     data=DataConfig(name="cifar10", normalise="own"),
     scenario="discrete task-agnostic",
-    tasks=TasksConfig(cut="whole", count=1),
+    tasks=TasksConfig(kind="whole", count=1),
     stream=StreamConfig(kind="discrete", epochs=400, batch_size=128, augment=AugmentConfig(crop=4, flip=True)),
     net=NetConfig(name="vgg16", init="he-out"),
     test=TestConfig(inference="mc", evaluations=40),

@@ -28,7 +28,7 @@ EXPERIMENT = Experiment(
     setup=Setup(
         data=DataConfig(mix=(SetConfig(name="cifar10"), *CIFAR100), normalise="own"),
         scenario="task",
-        tasks=TasksConfig(cut="mix"),
+        tasks=TasksConfig(kind="mix"),
         stream=StreamConfig(kind="discrete", epochs=150, batch_size=256),
         net=NetConfig(name="zenke", init="xavier"),
         test=TestConfig(inference="map"),

@@ -12,7 +12,7 @@ ITERATIONS = 9380  # of each task: 20 epochs of 469 batches
 SETUP = Setup(
     data=PADDED,
     scenario="continuous task-agnostic",
-    tasks=TasksConfig(cut="permute", seed=2019),
+    tasks=TasksConfig(kind="permute", seed=2019),
     stream=StreamConfig(kind="continuous", batch_size=128, beta=4.0),
     net=NetConfig(widths=(200, 200), init="xavier"),
     test=TestConfig(inference="mc"),

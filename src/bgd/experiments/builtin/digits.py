@@ -8,7 +8,7 @@ from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksCon
 CONTINUOUS, WITHOUT, WITH = "continuous permuted", "split, class", "split, class + trick"
 SPLIT = Setup(
     scenario="class",
-    tasks=TasksConfig(cut="split", count=5),
+    tasks=TasksConfig(kind="split", count=5),
     stream=StreamConfig(kind="discrete", epochs=10, batch_size=32),
 )
 
@@ -25,7 +25,7 @@ EXPERIMENT = Experiment(
     columns={
         CONTINUOUS: Setup(
             scenario="continuous task-agnostic",
-            tasks=TasksConfig(cut="permute", count=5, seed=2019),
+            tasks=TasksConfig(kind="permute", count=5, seed=2019),
             stream=StreamConfig(kind="continuous", iterations=3000, batch_size=32),
         ),
         WITHOUT: SPLIT.model_copy(update={"loss_over": "all"}),

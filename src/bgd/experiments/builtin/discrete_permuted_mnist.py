@@ -24,7 +24,7 @@ EXPERIMENT = Experiment(
     setup=Setup(
         data=DataConfig(name="mnist", normalise="unit"),
         scenario="discrete task-agnostic",
-        tasks=TasksConfig(cut="permute", count=10, seed=2019),
+        tasks=TasksConfig(kind="permute", count=10, seed=2019),
         net=NetConfig(widths=(200, 200), init="xavier"),
         test=TestConfig(inference="mc"),
     ),

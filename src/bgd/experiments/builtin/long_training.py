@@ -20,7 +20,7 @@ EXPERIMENT = Experiment(
     "accuracy' of MNIST, and 'Test accuracy on CIFAR10 using VGG11'",
     setup=Setup(
         scenario="discrete task-agnostic",
-        tasks=TasksConfig(cut="whole", count=1),
+        tasks=TasksConfig(kind="whole", count=1),
         stream=StreamConfig(kind="discrete", epochs=5_000, batch_size=128),
         test=TestConfig(inference="mc", evaluations=500, train=10_000, stds=10),
     ),

@@ -24,7 +24,7 @@ EXPERIMENT = Experiment(
     setup=Setup(
         data=DataConfig(name="mnist", train=50_000, normalise="unit"),
         scenario="discrete task-agnostic",
-        tasks=TasksConfig(cut="whole", count=1),
+        tasks=TasksConfig(kind="whole", count=1),
         stream=StreamConfig(kind="discrete", epochs=600, batch_size=128),
         test=TestConfig(inference="mc", evaluations=60),
     ),

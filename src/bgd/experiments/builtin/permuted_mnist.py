@@ -38,7 +38,7 @@ EXPERIMENT = Experiment(
     "Permuted MNIST'",
     setup=Setup(
         data=PADDED,
-        tasks=TasksConfig(cut="permute", count=10),
+        tasks=TasksConfig(kind="permute", count=10),
         stream=StreamConfig(kind="discrete", epochs=10, batch_size=128),
         net=NetConfig(widths=(1000, 1000), init="torch"),
     ),

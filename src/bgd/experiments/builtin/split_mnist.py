@@ -11,7 +11,7 @@ COLUMNS = ("task", "domain", "class")
 SCRIPT, CAPPED = "BGD, std_init of its script", "BGD, std capped"
 SETUP = Setup(
     data=PADDED,
-    tasks=TasksConfig(cut="split", count=5),
+    tasks=TasksConfig(kind="split", count=5),
     stream=StreamConfig(kind="discrete", epochs=4, batch_size=128),
     net=NetConfig(widths=(400, 400), init="torch"),
 )

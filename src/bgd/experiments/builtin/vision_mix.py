@@ -44,7 +44,7 @@ EXPERIMENT = Experiment(
     setup=Setup(
         data=DataConfig(mix=tuple(SetConfig(name=name) for name in SETS), shape=(3, 32, 32), normalise="own"),
         scenario="task",
-        tasks=TasksConfig(cut="mix"),
+        tasks=TasksConfig(kind="mix"),
         stream=StreamConfig(kind="discrete", epochs=20, batch_size=64),
         net=NetConfig(name="lenet", init="xavier"),
         test=TestConfig(inference="mc"),

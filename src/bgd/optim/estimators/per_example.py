@@ -185,7 +185,7 @@ class _Hook:
 def keep_hooks_out_of_compiled_graphs() -> None:
     """Let the hooks run eagerly in a compiled model; only where the compiler is in use, since importing it is slow."""
     if "torch._dynamo" in sys.modules and not hasattr(_Hook.__call__, "_torchdynamo_disable"):
-        _Hook.__call__ = torch.compiler.disable(_Hook.__call__)  # type: ignore[method-assign]
+        _Hook.__call__ = torch.compiler.disable(_Hook.__call__)  # type: ignore[method-assign, no-untyped-call]
 
 
 def repeated(passes: PerExample, closure: Callable[[], Tensor | float], count: int, mean: bool) -> Estimator:

@@ -9,8 +9,8 @@ from bgd.experiments.declaration import Experiment, Reported
 from bgd.experiments.plan import resolve
 from bgd.report.statistics import Summary
 from bgd.report.summary.rows import column_of, row_of
-from bgd.runs.build import names_of
 from bgd.runs.config import RunConfig
+from bgd.runs.data import data_names
 
 PAPER = "paper"
 """The preset of the paper's own scale."""
@@ -43,7 +43,7 @@ def without_other_tasks(
     """
     references = [_reference_run(config, experiment) for config in configs]
     same = all(
-        reference and names_of(config.setup.data) == names_of(reference.setup.data)
+        reference and data_names(config.setup.data) == data_names(reference.setup.data)
         for config, reference in zip(configs, references, strict=True)
     )
     return reported if reported is None or same else reported.model_copy(update={"tasks": ()})

@@ -1,6 +1,5 @@
 """Folders that cannot be used: one clear error, nothing damaged."""
 
-import math
 import multiprocessing
 import resource
 import time
@@ -9,12 +8,12 @@ import pytest
 from small_runs import RUNS
 
 from bgd.files import write_atomically
-from bgd.runs import Options, RunConfig, RunError, run
-from bgd.runs.executors.local import Job, attempt
+from bgd.runs import Options, RunError, run
+from bgd.runs.executors import Job, attempt
 from bgd.runs.folder import RunFolder, read_result
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["bgd.runs.executors.local", "sklearn.datasets"])
+CONTEXT.set_forkserver_preload(["bgd.runs.executors", "sklearn.datasets"])
 CONFIG = RUNS["bgd, discrete"]
 
 
@@ -30,21 +29,21 @@ def test_two_processes_on_one_folder(tmp_path):
     assert read_result(tmp_path).config == CONFIG  # the first was not disturbed
 
 
-def _with_little_space(config, folder, most):
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+def _run_with_little_space(config, folder, limit):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     outcome = attempt(Job(config, folder, Options(checkpoint_seconds=0)))
-    with (folder.parent / "said").open("w") as file:
+    with (folder.parent / "error").open("w") as file:
         file.write(outcome.error or "no error")
 
 
 def test_a_full_disk(tmp_path):
-    """No file may become larger than a checkpoint: the error says so, and with space the run goes on."""
+    """No file may become as large as a checkpoint: a clear error, and with space the run continues."""
     folder = tmp_path / "run"
-    process = CONTEXT.Process(target=_with_little_space, args=(CONFIG, folder, 10_000))
+    process = CONTEXT.Process(target=_run_with_little_space, args=(CONFIG, folder, 10_000))
     process.start()
     process.join()
-    assert "no space left on the disk" in (tmp_path / "said").read_text()
-    assert f"bgd resume {folder}" in (tmp_path / "said").read_text()
+    assert "no space left on the disk" in (tmp_path / "error").read_text()
+    assert f"bgd resume {folder}" in (tmp_path / "error").read_text()
     assert not list(folder.glob("*.tmp"))
     assert not list(folder.glob("checkpoint-*"))
     assert "RunError" in (folder / "failure.txt").read_text()
@@ -65,14 +64,14 @@ def test_a_folder_of_another_run(tmp_path):
         run(CONFIG.model_copy(update={"seed": 6}), tmp_path)
 
 
-def test_a_result_of_another_version_is_named(tmp_path):
+def test_a_result_of_another_version_is_rejected(tmp_path):
     run(CONFIG, tmp_path)
     (tmp_path / "result.json").write_text('{"R": []}')
     with pytest.raises(RunError, match=r"result\.json: not a RunResult of this version: config"):
         read_result(tmp_path)
 
 
-def test_writing_fails_without_a_trace(tmp_path):
+def test_a_failed_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "a.json"
     write_atomically(path, b"old")
     with pytest.raises(TypeError):
@@ -85,9 +84,9 @@ def test_only_the_last_two_checkpoints_are_kept(tmp_path):
     folder = RunFolder(tmp_path)
     with folder.opened(CONFIG):
         for iteration in (9, 10, 11):
-            folder.save(iteration, {"iteration": iteration})
-        assert [path.name.split("-")[1] for path in folder.checkpoints()] == ["11", "10"]
-        assert folder.load()["iteration"] == 11
+            folder.checkpoints.save(iteration, {"iteration": iteration})
+        assert [path.name.split("-")[1] for path in folder.checkpoints.paths()] == ["11", "10"]
+        assert folder.checkpoints.load()["iteration"] == 11
 
 
 def test_checkpoints_hold_no_code(tmp_path):
@@ -96,9 +95,9 @@ def test_checkpoints_hold_no_code(tmp_path):
 
     folder = RunFolder(tmp_path)
     with folder.opened(CONFIG):
-        folder.save(1, {"iteration": 1, "evil": _Evil()})
+        folder.checkpoints.save(1, {"iteration": 1, "evil": _Evil()})
         with pytest.raises(pickle.UnpicklingError):
-            folder.load()
+            folder.checkpoints.load()
 
 
 class _Evil:
@@ -106,37 +105,32 @@ class _Evil:
         return print, ("code that ran",)
 
 
-def test_new_checkpoints_are_kept_where_older_ones_cannot_be_used(tmp_path):
+def test_new_checkpoints_are_kept_where_older_ones_are_damaged(tmp_path):
     folder = RunFolder(tmp_path)
     with folder.opened(CONFIG):
         folder.metrics.add("loss", iteration=1, loss=1.0)
         for iteration in (400, 500):
-            folder.save(iteration, {"iteration": iteration})
+            folder.checkpoints.save(iteration, {"iteration": iteration})
     (tmp_path / "metrics.jsonl").write_text("{}\n")  # someone edited it
     folder = RunFolder(tmp_path)
     with folder.opened(CONFIG):
-        assert folder.load() is None
-        folder.metrics.cut(None)
-        folder.save(10, {"iteration": 10})
-        assert folder.load()["iteration"] == 10
+        assert folder.checkpoints.load() is None
+        folder.metrics.truncate(None)
+        folder.checkpoints.save(10, {"iteration": 10})
+        assert folder.checkpoints.load()["iteration"] == 10
 
 
-def test_a_folder_in_use_is_not_called_failed(tmp_path):
+def test_a_folder_in_use_is_not_marked_as_failed(tmp_path):
     with RunFolder(tmp_path).opened(CONFIG):
         outcome = attempt(Job(CONFIG, tmp_path))
     assert "another process is at work" in outcome.error
     assert not (tmp_path / "failure.txt").exists()
 
 
-def test_an_old_failure_is_forgotten_once_the_run_goes_on(tmp_path):
+def test_an_old_failure_is_removed_when_the_run_continues(tmp_path):
     run(CONFIG, tmp_path)
     (tmp_path / "result.json").unlink()
     (tmp_path / "failure.txt").write_text("ValueError: of yesterday")
     seen = []
-    run(CONFIG, tmp_path, report=lambda place: seen.append((tmp_path / "failure.txt").exists()))
+    run(CONFIG, tmp_path, report=lambda progress: seen.append((tmp_path / "failure.txt").exists()))
     assert not any(seen)
-
-
-def test_infinite_settings_survive_their_file():
-    config = RunConfig(method="kfac", settings={"kl_clip": math.inf})
-    assert RunConfig.model_validate_json(config.model_dump_json()) == config

@@ -1,4 +1,4 @@
-"""Looks at the training images, and at the stds between the ends of tasks."""
+"""Evaluations on training images, and stds between the ends of tasks."""
 
 import json
 import math
@@ -9,9 +9,8 @@ from small_runs import BGD, DISCRETE, small
 
 from bgd.runs import run
 from bgd.runs.build import build_learner, build_stream
-from bgd.runs.config import RunConfig
 from bgd.runs.folder import read_result, write_json
-from bgd.runs.run import Options
+from bgd.runs.options import Options
 
 TEST = {"evaluations": 4, "samples": 2, "curve": 7, "train": 120, "stds": 5}
 
@@ -21,13 +20,13 @@ def result(tmp_path_factory):
     return run(small("bgd", DISCRETE, "domain", BGD, test=TEST), tmp_path_factory.mktemp("run"))
 
 
-def test_at_the_times_of_the_evaluations(result):
+def test_fits_are_measured_with_the_evaluations(result):
     assert [fit.iteration for fit in result.fits] == sorted({e.iteration for e in result.evaluations})
     assert all(len(fit.accuracy) == len(fit.loss) == 3 for fit in result.fits)
     assert result.fits[-1].loss[-1] < 0.9 * result.fits[0].loss[-1]
 
 
-def test_of_the_first_images_as_the_network_sees_them(tmp_path):
+def test_fits_are_accuracies_on_the_first_training_images(tmp_path):
     config = small("sgd", DISCRETE, "task", {"lr": 0.1}, test=TEST)
     kept = run(config, tmp_path / "one", Options(keep=True))
     stream = build_stream(config)
@@ -40,8 +39,8 @@ def test_of_the_first_images_as_the_network_sees_them(tmp_path):
         assert kept.fits[-1].accuracy[task] == pytest.approx(right)
 
 
-def test_stds_are_seen_between_the_ends_of_tasks(result):
-    # three tasks of twelve iterations, and five moments evenly over them
+def test_stds_are_recorded_between_the_ends_of_tasks(result):
+    # three tasks of twelve iterations, and five histograms evenly over them
     assert [(h.iteration, h.after) for h in result.stds] == [
         (0, "start"),
         (7, "iteration 7"),
@@ -54,23 +53,19 @@ def test_stds_are_seen_between_the_ends_of_tasks(result):
     ]
 
 
-def test_what_is_not_asked_for_costs_and_changes_nothing(result, tmp_path):
+def test_measurements_do_not_change_training(result, tmp_path):
     plain = run(small("bgd", DISCRETE, "domain", BGD), tmp_path)
     assert not plain.fits
     assert len(plain.stds) == 4
     assert plain.R == result.R
 
 
-def test_runs_that_ask_for_neither_keep_their_name():
-    old = RunConfig(method="sgd")
-    assert old.digest == RunConfig(method="sgd", setup={"test": {"train": 0, "stds": 0}}).digest
-    assert old.digest != RunConfig(method="sgd", setup={"test": {"train": 9}}).digest
-
-
-def test_a_network_that_blew_up_can_be_read_again(result, tmp_path):
-    lost = result.model_copy(update={"fits": [result.fits[0].model_copy(update={"loss": [math.nan, math.inf, 1.0]})]})
-    write_json(tmp_path / "result.json", lost)
-    json.loads((tmp_path / "result.json").read_text(), parse_constant=pytest.fail)  # JSON knows no NaN
+def test_the_result_of_a_diverged_network_can_be_read(result, tmp_path):
+    diverged = result.model_copy(
+        update={"fits": [result.fits[0].model_copy(update={"loss": [math.nan, math.inf, 1.0]})]}
+    )
+    write_json(tmp_path / "result.json", diverged)
+    json.loads((tmp_path / "result.json").read_text(), parse_constant=pytest.fail)  # JSON has no NaN
     loss = read_result(tmp_path).fits[0].loss
     assert math.isnan(loss[0])
     assert loss[1:] == [math.inf, 1.0]
