@@ -18,9 +18,9 @@ from rich.table import Table
 
 import bgd.data
 from bgd._version import __version__
-from bgd.cli.execute import cores
 from bgd.data.sources import locate
 from bgd.data.types import DataError
+from bgd.experiments.execution import available_cores
 from bgd.optim.compilation import can_compile
 from bgd.runs.environment import commit, results_folder
 
@@ -44,18 +44,18 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON inst
 
 
 def examine() -> dict[str, Any]:
-    """All that the doctor sees.
+    """Everything that the doctor reports.
 
     >>> sorted(examine())
     ['data', 'extras', 'fast paths', 'folders', 'problems', 'versions']
     """
     problems: list[str] = []
     runs = results_folder()
-    folders = {"results": str(runs), "data cache": str(locate.cache_folder()), "data folder": "none named (BGD_DATA)"}
-    at_hand: dict[str, str] = {}
+    folders = {"results": str(runs), "data cache": str(locate.cache_folder()), "data folder": "not set (BGD_DATA)"}
+    available_data: dict[str, str] = {}
     try:
         folders["data folder"] = str(locate.data_folder() or folders["data folder"])
-        at_hand = bgd.data.available()
+        available_data = bgd.data.available()
     except DataError as error:
         problems.append(str(error))
     for name, folder in (("results", runs), ("data cache", locate.cache_folder())):
@@ -70,13 +70,15 @@ def examine() -> dict[str, Any]:
         "versions": versions | {"commit": commit() or "not a checkout"},
         "extras": {name: _version(name) or f"not installed ({use})" for name, use in EXTRAS.items()},
         "fast paths": {
-            "cores": f"{cores()}: bgd run uses as many processes, with one thread each",
+            "cores": f"{available_cores()}: bgd run uses as many processes, with one thread each",
             "BGD, all samples in one pass": "yes (torch.func.vmap)",
             "BGD, compiled": "possible (compile=true)" if can_compile() else "no C++ compiler: eager",
             "devices": ", ".join(_devices()),
         },
         "folders": folders,
-        "data": {name: at_hand.get(name, "not here; fetched when first used") for name in bgd.data.names()},
+        "data": {
+            name: available_data.get(name, "not on this machine; fetched when first used") for name in bgd.data.names()
+        },
         "problems": problems,
     }
 
@@ -98,7 +100,7 @@ def _print(found: dict[str, Any]) -> None:
     for problem in found["problems"]:
         console.print(f"problem: {problem}", style="red", markup=False, soft_wrap=True)
     if not found["problems"]:
-        console.print("all is well", style="green")
+        console.print("no problems found", style="green")
 
 
 def _version(package: str) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bgd.errors import BGDError
 from bgd.experiments import EXPERIMENTS
-from bgd.experiments.storage import FILE, StoredComparison, collect, run_folders
+from bgd.experiments.storage import FILE, StoredComparison, read_comparison, run_folders
 from bgd.report.summary import Comparison, Unfinished, compare
 from bgd.runs.folder import finished, last_line, read_config, read_result
 from bgd.runs.result import RunResult
@@ -49,7 +49,7 @@ def load(folders: str | Path | Iterable[str | Path]) -> list[Comparison]:
             raise ReportError(f"{folder}: no such folder: name the folder of a comparison, see bgd run")
         declared = sorted(path.parent for path in folder.rglob(FILE))
         for one in declared:
-            found.setdefault(one.resolve(), comparison(collect(one)))
+            found.setdefault(one.resolve(), comparison(read_comparison(one)))
         loose = [run for run in run_folders(folder) if not any(one in run.parents for one in declared)]
         if loose:
             found.setdefault(folder.resolve(), _loose(folder, sorted(loose)))
@@ -68,10 +68,10 @@ def comparison(content: StoredComparison) -> Comparison:
         content.results,
         declaration.experiment,
         [_unfinished(path) for path in content.unfinished]
-        + [Unfinished(one.config, "failed", one.why) for one in content.lost]
+        + [Unfinished(one.config, "failed", one.error) for one in content.packed_failures]
         + [Unfinished(read_config(path), "failed", why) for path, why in content.damaged.items()],
         preset=declaration.preset,
-        changes=declaration.changes,
+        changes=declaration.overrides,
     )
     return replace(made, remarks=content.remarks, outdated=len(content.outdated))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from bgd.experiments import EXPERIMENTS
 from bgd.experiments.declaration import Experiment, Reported
-from bgd.experiments.plan import resolve
+from bgd.experiments.layers import resolve
 from bgd.report.statistics import Difference, Summary, Verdict, difference, summarise, verdict
 from bgd.runs.build import names_of
 from bgd.runs.config import RunConfig, unused

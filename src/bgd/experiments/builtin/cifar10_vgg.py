@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bgd.experiments.builtin.presets import BGD, IMAGES_STAND_IN, paper, smoke_images
-from bgd.experiments.declaration import Cell, Experiment, Preset, Reported, Row
+from bgd.experiments.declaration import Experiment, Preset, Reported, Row, RowInColumn
 from bgd.runs.config import AugmentConfig, DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
 WITHOUT, WITH = "without BN", "with BN"
@@ -52,16 +52,16 @@ EXPERIMENT = Experiment(
     setup=SETUP,
     columns={WITHOUT: Setup(), WITH: Setup(net=NetConfig(name="vgg16-bn", init="torch-zero-bias"))},
     rows={
-        "BGD": Row(method="bgd", settings=STEEP, columns={WITH: Cell(settings={"std_init": 0.011, "lr": 8.0})}),
+        "BGD": Row(method="bgd", settings=STEEP, columns={WITH: RowInColumn(settings={"std_init": 0.011, "lr": 8.0})}),
         "SGD": Row(method="sgd", settings=SGD),
         "Adam": Row(method="adam", settings={"lr": 0.001}),
         "BBB": Row(method="bbb", settings=RELAXED | {"lr": 0.001, "std_init": 0.01}),
         "Noisy Adam": Row(method="noisy-adam", settings=RELAXED | {"lr": 0.001, "prior_variance": 0.1}),
-        "K-FAC": Row(method="kfac", settings=NATURAL, columns={WITH: Cell(settings={"kl_clip": 0.01})}),
+        "K-FAC": Row(method="kfac", settings=NATURAL, columns={WITH: RowInColumn(settings={"kl_clip": 0.01})}),
         "Noisy K-FAC": Row(
             method="noisy-kfac",
             settings=NATURAL | RELAXED | {"prior_variance": 0.1},
-            columns={WITH: Cell(settings={"kl_clip": 0.01, "prior_variance": 1.0})},
+            columns={WITH: RowInColumn(settings={"kl_clip": 0.01, "prior_variance": 1.0})},
         ),
     },
     paper={

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bgd.experiments.builtin.presets import BGD, IMAGES_STAND_IN, TINY_IMAGES, paper, smoke_images
+from bgd.experiments.builtin.presets import BGD, IMAGES_STAND_IN, paper, smoke_images, tiny_mix
 from bgd.experiments.declaration import Experiment, Preset, Row
 from bgd.runs.config import DataConfig, NetConfig, SetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -40,7 +40,7 @@ EXPERIMENT = Experiment(
     },
     figures=("each-task", "stds", "accuracy-by-task", "matrix"),
     presets={
-        "smoke": smoke_images(data=TINY_IMAGES.model_copy(update={"mix": pairs("digits")})),
+        "smoke": smoke_images(data=tiny_mix(*pairs("digits"))),
         "quick": Preset(
             about="minutes, on a stand-in for CIFAR100: five two-class tasks of CIFAR10, two epochs on 512 images each",
             setup=Setup(data=DataConfig(mix=pairs("cifar10"), train=512, test=400), stream=StreamConfig(epochs=2)),

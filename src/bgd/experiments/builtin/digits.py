@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bgd.experiments.declaration import Cell, Experiment, Preset, Row
+from bgd.experiments.declaration import Experiment, Preset, Row, RowInColumn
 from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
 CONTINUOUS, WITHOUT, WITH = "continuous permuted", "split, class", "split, class + trick"
@@ -35,16 +35,18 @@ EXPERIMENT = Experiment(
         "BGD": Row(
             method="bgd",
             settings={"std_init": 0.2, "std_max": "init", "mc_samples": 10},
-            columns={WITHOUT: Cell(settings={"std_init": 0.03}), WITH: Cell(settings={"std_init": 0.03})},
+            columns={WITHOUT: RowInColumn(settings={"std_init": 0.03}), WITH: RowInColumn(settings={"std_init": 0.03})},
         ),
         "SGD": Row(method="sgd", settings={"lr": 0.1}),
         "Adam": Row(method="adam", settings={"lr": 0.001}),
         "Online EWC": Row(
             method="online-ewc",
             columns={
-                CONTINUOUS: Cell(settings={"consolidate_every": 1, "coefficient": 10, "optimizer": "sgd", "lr": 0.05}),
-                WITHOUT: Cell(settings={"coefficient": 100, "lr": 0.001}),
-                WITH: Cell(settings={"coefficient": 100, "lr": 0.001}),
+                CONTINUOUS: RowInColumn(
+                    settings={"consolidate_every": 1, "coefficient": 10, "optimizer": "sgd", "lr": 0.05}
+                ),
+                WITHOUT: RowInColumn(settings={"coefficient": 100, "lr": 0.001}),
+                WITH: RowInColumn(settings={"coefficient": 100, "lr": 0.001}),
             },
         ),
     },

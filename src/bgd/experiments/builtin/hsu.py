@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from bgd.experiments.builtin.presets import BGD, HSU
-from bgd.experiments.declaration import Cell, Reported, Row
+from bgd.experiments.declaration import Reported, Row, RowInColumn
 from bgd.runs.config import NetConfig, Setup, TestConfig
 
 COEFFICIENTS: dict[str, dict[str, dict[str, float]]] = {
@@ -48,7 +48,7 @@ def baselines(adam: float, sgd: dict[str, float], adagrad: float) -> dict[str, R
     """
     return {
         "Adam": Row(method="adam", settings={"lr": adam}),
-        "SGD": Row(method="sgd", columns={column: Cell(settings={"lr": lr}) for column, lr in sgd.items()}),
+        "SGD": Row(method="sgd", columns={column: RowInColumn(settings={"lr": lr}) for column, lr in sgd.items()}),
         "Adagrad": Row(method="adagrad", settings={"lr": adagrad}),
     }
 
@@ -69,7 +69,7 @@ def penalties(data: str, lr: float, columns: dict[str, str]) -> dict[str, Row]:
             own: dict[str, Any] = {"coefficient": by_kind[kind]}
             if "EWC" in label and (data, kind) == ("permuted", "domain"):
                 own["fisher_over"] = "batch"
-            cells[column] = Cell(settings=own)
+            cells[column] = RowInColumn(settings=own)
         rows[label] = Row(method=METHODS[label], settings=settings, columns=cells)
     return rows
 
@@ -108,7 +108,7 @@ def bgd(
         setup=Setup(net=NetConfig(init=init), test=test),
         only=tuple(std_init),
         columns={
-            column: Cell(settings={"std_init": std}, setup=everything if column in loss_over_all else Setup())
+            column: RowInColumn(settings={"std_init": std}, setup=everything if column in loss_over_all else Setup())
             for column, std in std_init.items()
         },
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bgd.experiments.builtin import cifar10_vgg
 from bgd.experiments.builtin.presets import BGD, IMAGES_STAND_IN, TINY, TINY_IMAGES, paper, smoke
 from bgd.experiments.declaration import Experiment, Preset, Row
-from bgd.experiments.plan import merged
 from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
 MNIST, CIFAR10 = "MNIST, MLP", "CIFAR10, VGG11"
@@ -26,11 +25,10 @@ EXPERIMENT = Experiment(
     ),
     columns={
         MNIST: Setup(data=DataConfig(name="mnist", train=50_000, normalise="unit"), net=NetConfig(widths=(400, 400))),
-        CIFAR10: Setup.model_validate(
-            merged(
-                Setup(data=cifar10_vgg.SETUP.data, net=NetConfig(name="vgg11", init="he-out")),
-                Setup(stream=StreamConfig(augment=cifar10_vgg.SETUP.stream.augment)),
-            )
+        CIFAR10: Setup(
+            data=cifar10_vgg.SETUP.data,
+            net=NetConfig(name="vgg11", init="he-out"),
+            stream=StreamConfig(augment=cifar10_vgg.SETUP.stream.augment),
         ),
     },
     rows={

@@ -6,8 +6,8 @@ from bgd.experiments.builtin.continuous_permuted_mnist import SETUP as CONTINUOU
 from bgd.experiments.builtin.continuous_permuted_mnist import tasks
 from bgd.experiments.builtin.presets import BGD, STAND_IN, paper, smoke
 from bgd.experiments.builtin.split_mnist import SETUP as SPLIT_SETUP
-from bgd.experiments.declaration import Cell, Experiment, Preset, Row
-from bgd.experiments.plan import merged
+from bgd.experiments.declaration import Experiment, Preset, Row, RowInColumn
+from bgd.experiments.layers import merge_setups
 from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
 CONTINUOUS, SPLIT = "continuous permuted", "split class + trick"
@@ -21,7 +21,7 @@ def _bgd(samples: int, antithetic: bool, capped: bool) -> Row:
     return Row(
         method="bgd",
         settings=settings,
-        columns={column: Cell(settings={"std_init": std}) for column, std in STD_INIT.items()},
+        columns={column: RowInColumn(settings={"std_init": std}) for column, std in STD_INIT.items()},
     )
 
 
@@ -45,17 +45,10 @@ EXPERIMENT = Experiment(
     source="Table 'Average runtime of a single training epoch with different numbers of Monte Carlo samples' (there on "
     "CIFAR10)",
     columns={
-        CONTINUOUS: Setup.model_validate(merged(CONTINUOUS_SETUP, tasks(10))),
-        SPLIT: Setup.model_validate(
-            merged(
-                SPLIT_SETUP,
-                Setup(
-                    scenario="class",
-                    loss_over="batch",
-                    net=NetConfig(init="xavier"),
-                    test=TestConfig(inference="mc"),
-                ),
-            )
+        CONTINUOUS: merge_setups(CONTINUOUS_SETUP, tasks(10)),
+        SPLIT: merge_setups(
+            SPLIT_SETUP,
+            Setup(scenario="class", loss_over="batch", net=NetConfig(init="xavier"), test=TestConfig(inference="mc")),
         ),
     },
     rows={

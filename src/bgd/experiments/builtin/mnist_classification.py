@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bgd.experiments.builtin.presets import BGD, STAND_IN, paper, smoke
-from bgd.experiments.declaration import Cell, Experiment, Preset, Reported, Row
+from bgd.experiments.declaration import Experiment, Preset, Reported, Row, RowInColumn
 from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
 WIDTHS = (400, 800, 1200)
@@ -11,8 +11,8 @@ STD_INIT = {400: 0.05, 800: 0.05, 1200: 0.04}
 ACCURACY = {"BBB": (98.18, 98.01, 97.96), "BGD": (98.26, 98.33, 98.22), "SGD": (98.17, 98.16, 98.12)}
 
 
-def _stds() -> dict[str, Cell]:
-    return {f"width {w}": Cell(settings={"std_init": std}) for w, std in STD_INIT.items()}
+def _stds() -> dict[str, RowInColumn]:
+    return {f"width {w}": RowInColumn(settings={"std_init": std}) for w, std in STD_INIT.items()}
 
 
 EXPERIMENT = Experiment(

@@ -11,7 +11,7 @@ from typing import Any
 
 from bgd.experiments.declaration import Preset
 from bgd.optim import PAPER
-from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TestConfig
+from bgd.runs.config import DataConfig, NetConfig, SetConfig, Setup, StreamConfig, TestConfig
 
 STAND_IN = "In the preset smoke the embedded digits (8x8, padded) stand in for MNIST: its numbers mean nothing."
 IMAGES_STAND_IN = "In the preset smoke a few embedded digits stand in for the images: its numbers mean nothing."
@@ -22,6 +22,15 @@ BGD: dict[str, Any] = {**PAPER, "lr": 1.0, "nonfinite": "skip"}
 FAST: dict[str, Any] = {"noise": "hash", "compile": None}
 TINY = DataConfig(name="digits", pad=2, normalise="own", train=400, test=200)
 TINY_IMAGES = DataConfig(name="digits", shape=(3, 32, 32), normalise="own", train=40, test=20)
+
+
+def tiny_mix(*sets: SetConfig) -> DataConfig:
+    """A few of the embedded digits in frames of 32 x 32, as a mix of tasks.
+
+    >>> tiny_mix(SetConfig(name="digits", classes=(0, 1))).shape
+    (3, 32, 32)
+    """
+    return DataConfig(mix=sets, shape=(3, 32, 32), normalise="own", train=40, test=20)
 
 
 def smoke(**setup: object) -> Preset:

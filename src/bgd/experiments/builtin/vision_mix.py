@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bgd.experiments.builtin.presets import BGD, IMAGES_STAND_IN, TINY_IMAGES, paper, smoke_images
+from bgd.experiments.builtin.cifar_10_100 import pairs
+from bgd.experiments.builtin.presets import BGD, IMAGES_STAND_IN, paper, smoke_images, tiny_mix
 from bgd.experiments.declaration import Experiment, Preset, Reported, Row
 from bgd.runs.config import DataConfig, NetConfig, SetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -63,11 +64,7 @@ EXPERIMENT = Experiment(
     paper=_reported(),
     figures=("each-task", "accuracy-by-task", "stds", "matrix"),
     presets={
-        "smoke": smoke_images(
-            data=TINY_IMAGES.model_copy(
-                update={"mix": tuple(SetConfig(name="digits", classes=(2 * i, 2 * i + 1)) for i in range(5))}
-            )
-        ),
+        "smoke": smoke_images(data=tiny_mix(*pairs("digits"))),
         "quick": Preset(
             about="minutes: one epoch on 1,000 images of each data set",
             setup=Setup(data=DataConfig(train=1_000, test=500), stream=StreamConfig(epochs=1)),
