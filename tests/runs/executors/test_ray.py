@@ -327,7 +327,7 @@ def test_without_ray_it_says_how_to_install_it(monkeypatch):
 @needs_ray
 def test_the_command_interrupted_saves_says_how_to_go_on_and_leaves_nothing_behind(tmp_path):
     """As from a terminal: Ctrl-C goes to all processes of the group, those of Ray too."""
-    command = [sys.executable, "-m", "bgd.cli", "run", "digits", "--preset", "smoke", "--methods", "sgd", "--jobs", "1"]
+    command = [sys.executable, "-m", "bgd.cli", "run", "digits", "--preset", "smoke", "--row", "sgd", "--jobs", "1"]
     command += ["--column", "continuous permuted", "--seeds", "1-9", "--executor", "ray", "--out", str(tmp_path)]
     before = set(Path("/tmp").glob("bgd-ray-*"))
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
