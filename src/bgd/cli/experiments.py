@@ -32,7 +32,7 @@ def list_(as_json: Json = False) -> None:
         console.print(_time_line(experiment.name, times), highlight=False)
         console.print(Padding(Text(experiment.title, style="dim"), (0, 0, 0, 2)))
     console.print(
-        "\nExpected times of all runs, on one core of a CPU. Next: bgd show NAME, bgd run NAME", highlight=False
+        "\nExpected times of all runs on one core of a CPU. Next: bgd show NAME", highlight=False
     )
 
 

@@ -138,8 +138,9 @@ class Execution:
     @property
     def interrupted(self) -> int:
         """How many runs are left because of an interruption."""
-        done = sum(outcome.result is not None for outcome in self.outcomes)
-        return len(self.prepared.jobs) - len(self.before) - done - len(self.failed)
+        done = len(self.before) + len(self.prepared.reused)
+        done += sum(outcome.result is not None for outcome in self.outcomes)
+        return len(self.prepared.jobs) - done - len(self.failed)
 
 
 def prepare(

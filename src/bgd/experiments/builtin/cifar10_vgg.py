@@ -74,8 +74,9 @@ EXPERIMENT = Experiment(
     },
     figures=("learning-curves", "stds"),
     presets={
-        "smoke": smoke_images(),
+        "smoke": smoke_images(expected_time="2 min"),
         "quick": Preset(
+            expected_time="5 min",
             about="minutes: two epochs on 512 images, K = 2",
             setup=Setup(
                 data=DataConfig(train=512, test=256), stream=StreamConfig(epochs=2), test=TestConfig(evaluations=2)
@@ -83,13 +84,17 @@ EXPERIMENT = Experiment(
             settings={"BGD": {"mc_samples": 2}, **OFTEN},
         ),
         "short": Preset(
+            expected_time="30 min",
             about="three epochs on 2,048 images, 500 to test on; K-FAC inverts every 20 iterations",
             setup=Setup(
                 data=DataConfig(train=2_048, test=500), stream=StreamConfig(epochs=3), test=TestConfig(evaluations=2)
             ),
             settings=OFTEN,
         ),
-        "paper": paper("the paper's own scale: 400 epochs, one seed; days on a GPU, do not try it on a CPU"),
+        "paper": paper(
+            "the paper's own scale: 400 epochs, one seed; days on a GPU, do not try it on a CPU",
+            expected_time="70 days",
+        ),
     },
     notes=(
         "The paper gives no value for BBB and Noisy Adam with BatchNorm ('extreme instability'); here they run.",

@@ -40,16 +40,20 @@ EXPERIMENT = Experiment(
     },
     figures=("each-task", "stds", "accuracy-by-task", "matrix"),
     presets={
-        "smoke": smoke_images(data=tiny_mix(*pairs("digits"))),
+        "smoke": smoke_images(expected_time="20 s", data=tiny_mix(*pairs("digits"))),
         "quick": Preset(
+            expected_time="3 min",
             about="minutes, on a stand-in for CIFAR100: five two-class tasks of CIFAR10, two epochs on 512 images each",
             setup=Setup(data=DataConfig(mix=pairs("cifar10"), train=512, test=400), stream=StreamConfig(epochs=2)),
         ),
         "short": Preset(
+            expected_time="8 min",
             about="on a stand-in for CIFAR100: five two-class tasks of CIFAR10, two epochs on 1,280 images each",
             setup=Setup(data=DataConfig(mix=pairs("cifar10"), train=1_280, test=500), stream=StreamConfig(epochs=2)),
         ),
-        "paper": paper("the paper's own scale: CIFAR10 and CIFAR100, 150 epochs a task, one seed"),
+        "paper": paper(
+            "the paper's own scale: CIFAR10 and CIFAR100, 150 epochs a task, one seed", expected_time="5 days"
+        ),
     },
     notes=(
         "The paper shows these results as a figure, without numbers, and names no seeds: 2019 is ours.",

@@ -55,16 +55,19 @@ EXPERIMENT = Experiment(
     seeds=(2019, 2020, 2021),
     figures=("schedule", "accuracy-by-task", "stds", "learning-curves"),
     presets={
-        "smoke": smoke(stream=StreamConfig(batch_size=32)).model_copy(
+        "smoke": smoke(expected_time="5 s", stream=StreamConfig(batch_size=32)).model_copy(
             update={"columns": {"5 tasks": tasks(3, 20), "10 tasks": tasks(4, 20)}}
         ),
         "quick": Preset(
+            expected_time="8 min",
             about="minutes: one seed, 400 iterations a task, 12,000 training images",
             seeds=(2019,),
             setup=Setup(data=DataConfig(train=12_000, test=2_000)),
             columns={"5 tasks": tasks(5, 400), "10 tasks": tasks(10, 400)},
         ),
-        "paper": paper("the paper's own scale: 9,380 iterations a task", bgd=("BGD", "BGD, std capped")),
+        "paper": paper(
+            "the paper's own scale: 9,380 iterations a task", expected_time="9 h", bgd=("BGD", "BGD, std capped")
+        ),
     },
     notes=(
         "The paper shows these results as a figure, without numbers.",

@@ -37,16 +37,17 @@ EXPERIMENT = Experiment(
     seeds=(2019,),
     figures=("accuracy-by-task",),
     presets={
-        "smoke": smoke(tasks=tasks(2).tasks, stream=StreamConfig(batch_size=32, iterations=20)),
+        "smoke": smoke(expected_time="5 s", tasks=tasks(2).tasks, stream=StreamConfig(batch_size=32, iterations=20)),
         "quick": Preset(
+            expected_time="8 min",
             about="minutes: 300 iterations a task, 12,000 training images",
             seeds=(2019,),
             setup=merge_setups(Setup(data=DataConfig(train=12_000, test=2_000)), tasks(5, 300)),
         ),
-        "short": paper("every combination, 1,000 iterations a task", bgd=()).model_copy(
+        "short": paper("every combination, 1,000 iterations a task", expected_time="25 min", bgd=()).model_copy(
             update={"setup": tasks(5, 1_000)}
         ),
-        "paper": paper("five tasks, 9,380 iterations each, one seed", bgd=()),
+        "paper": paper("five tasks, 9,380 iterations each, one seed", expected_time="4 h", bgd=()),
     },
     notes=(
         EVERY_NOTE,

@@ -54,6 +54,7 @@ EXPERIMENT = Experiment(
     figures=("schedule", "accuracy-by-task", "stds", "matrix", "learning-curves"),
     presets={
         "smoke": Preset(
+            expected_time="5 s",
             about="seconds: does it run?",
             seeds=(2019,),
             setup=Setup(net=NetConfig(widths=(32, 32))),
@@ -63,8 +64,8 @@ EXPERIMENT = Experiment(
                 WITH: Setup(stream=StreamConfig(epochs=1)),
             },
         ),
-        "quick": Preset(about="about a minute on two cores: the demo", seeds=(2019, 2020)),
-        "paper": Preset(about="three seeds (this demo is not in the paper)"),
+        "quick": Preset(expected_time="2 min", about="about a minute on two cores: the demo", seeds=(2019, 2020)),
+        "paper": Preset(expected_time="3 min", about="three seeds (this demo is not in the paper)"),
     },
     notes=(
         "First column: every method's setting is the best of four on seeds 1 and 2, which are not among those shown: "

@@ -47,20 +47,25 @@ EXPERIMENT = Experiment(
     seeds=(2019, 2020, 2021),
     figures=("accuracy-by-task", "stds", "matrix"),
     presets={
-        "smoke": smoke(tasks=TasksConfig(count=3)),
+        "smoke": smoke(expected_time="5 s", tasks=TasksConfig(count=3)),
         "quick": Preset(
+            expected_time="2 min",
             about="minutes: one seed, one and three epochs a task instead of 20 and 300, 6,000 training images",
             seeds=(2019,),
             setup=Setup(data=DataConfig(train=6_000, test=2_000), tasks=TasksConfig(count=5)),
             columns={SHORT: Setup(stream=StreamConfig(epochs=1)), LONG: Setup(stream=StreamConfig(epochs=3))},
         ),
-        "short": paper("one seed; in place of 300 epochs, 20 on the first five tasks", bgd=("BGD", CAPPED)).model_copy(
+        "short": paper(
+            "one seed; in place of 300 epochs, 20 on the first five tasks", expected_time="3 h", bgd=("BGD", CAPPED)
+        ).model_copy(
             update={
                 "seeds": (2019,),
                 "columns": {LONG: Setup(tasks=TasksConfig(count=5), stream=StreamConfig(epochs=20))},
             }
         ),
-        "paper": paper("the paper's own scale; 300 epochs take days on a CPU", bgd=("BGD", CAPPED)),
+        "paper": paper(
+            "the paper's own scale; 300 epochs take days on a CPU", expected_time="5 days", bgd=("BGD", CAPPED)
+        ),
     },
     notes=(
         "The paper shows these results as figures, without numbers, and names no seeds: 2019 - 2021 are ours.",

@@ -46,9 +46,9 @@ EXPERIMENT = Experiment(
     },
     figures=("accuracy-by-task", "matrix"),
     presets={
-        "smoke": smoke(),
+        "smoke": smoke(expected_time="5 s"),
         "quick": split_mnist.QUICK,
-        "paper": paper(bgd=("BGD", hsu.AS_OTHERS)),
+        "paper": paper(expected_time="3 h", bgd=("BGD", hsu.AS_OTHERS)),
     },
     notes=(
         "With the trick every method keeps its settings of class learning: the paper does not say which it used.",

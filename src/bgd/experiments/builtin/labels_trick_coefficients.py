@@ -24,9 +24,9 @@ EXPERIMENT = Experiment(
     paper={row: dict.fromkeys(COLUMNS, labels_trick.EXPERIMENT.paper[row][labels_trick.WITH]) for row in PENALTIES},
     candidates=True,
     presets={
-        "smoke": smoke(),
+        "smoke": smoke(expected_time="5 s"),
         "quick": split_mnist.QUICK,
-        "paper": paper(bgd=()),
+        "paper": paper(expected_time="15 min", bgd=()),
     },
     notes=(
         "Not a search: no coefficient was tried but those published. The table of the labels trick keeps those of "

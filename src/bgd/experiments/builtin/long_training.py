@@ -38,7 +38,9 @@ EXPERIMENT = Experiment(
     figures=("learning-curves", "stds"),
     presets={
         "smoke": smoke(
-            stream=StreamConfig(batch_size=20, epochs=2), test=TestConfig(evaluations=2, samples=2, train=20, stds=2)
+            expected_time="1 min",
+            stream=StreamConfig(batch_size=20, epochs=2),
+            test=TestConfig(evaluations=2, samples=2, train=20, stds=2),
         ).model_copy(
             update={
                 "columns": {
@@ -49,6 +51,7 @@ EXPERIMENT = Experiment(
             }
         ),
         "quick": Preset(
+            expected_time="2 min",
             about="minutes: 20 epochs on 2,560 digits; four on 256 photographs with K = 2",
             settings={STEEP: {"mc_samples": 2}},
             setup=Setup(test=TestConfig(evaluations=20, train=256, stds=4)),
@@ -60,6 +63,7 @@ EXPERIMENT = Experiment(
             },
         ),
         "short": Preset(
+            expected_time="10 min",
             about="shortened: 100 epochs on 2,560 digits; 8 on 512 photographs with K = 2",
             settings={STEEP: {"mc_samples": 2}},
             setup=Setup(test=TestConfig(evaluations=50, train=1_000, stds=10)),
@@ -72,7 +76,9 @@ EXPERIMENT = Experiment(
                 ),
             },
         ),
-        "paper": paper("the paper's own scale: 5,000 epochs on all images, one seed", bgd=("BGD", STEEP)),
+        "paper": paper(
+            "the paper's own scale: 5,000 epochs on all images, one seed", expected_time="260 days", bgd=("BGD", STEEP)
+        ),
     },
     notes=(
         "The paper shows these results as figures, without numbers, and names no seed: 2019 is ours.",

@@ -59,8 +59,9 @@ EXPERIMENT = Experiment(
     figures=("accuracy-by-task", "stds", "learning-curves"),
     times_of="SGD",
     presets={
-        "smoke": smoke().model_copy(update={"columns": {CONTINUOUS: tasks(2, 15)}}),
+        "smoke": smoke(expected_time="20 s").model_copy(update={"columns": {CONTINUOUS: tasks(2, 15)}}),
         "quick": Preset(
+            expected_time="7 min",
             about="minutes: one seed, 300 iterations a task (continuous), one epoch a task (split), fewer images",
             seeds=(2019,),
             setup=Setup(data=DataConfig(train=12_000, test=2_000)),
@@ -68,11 +69,16 @@ EXPERIMENT = Experiment(
         ),
         "short": paper(
             "all rows: five tasks, 1,000 iterations each, tested on 2,000 images (continuous), four epochs a task",
+            expected_time="2 h",
             bgd=ROWS,
         ).model_copy(
             update={"columns": {CONTINUOUS: tasks(5, 1_000).model_copy(update={"data": DataConfig(test=2_000)})}}
         ),
-        "paper": paper("the length of the paper's runs: 9,380 iterations a task, four epochs a task", bgd=ROWS),
+        "paper": paper(
+            "the length of the paper's runs: 9,380 iterations a task, four epochs a task",
+            expected_time="30 h",
+            bgd=ROWS,
+        ),
     },
     notes=(
         "The paper says that fewer samples do not affect accuracy, on CIFAR10; these columns ask it of MNIST.",

@@ -44,18 +44,19 @@ EXPERIMENT = Experiment(
     },
     figures=("learning-curves", "stds"),
     presets={
-        "smoke": smoke(test=TestConfig(evaluations=4)).model_copy(
+        "smoke": smoke(expected_time="5 s", test=TestConfig(evaluations=4)).model_copy(
             update={"columns": {f"width {w}": Setup(net=NetConfig(widths=(w // 20, w // 20))) for w in WIDTHS}}
         ),
         "quick": Preset(
+            expected_time="6 min",
             about="minutes: two epochs",
             seeds=(2019,),
             setup=Setup(stream=StreamConfig(epochs=2), data=DataConfig(train=20_000), test=TestConfig(evaluations=20)),
         ),
-        "short": paper("five epochs instead of 600").model_copy(
+        "short": paper("five epochs instead of 600", expected_time="35 min").model_copy(
             update={"setup": Setup(stream=StreamConfig(epochs=5), test=TestConfig(evaluations=10))}
         ),
-        "paper": paper("the paper's own scale: 600 epochs"),
+        "paper": paper("the paper's own scale: 600 epochs", expected_time="3 days"),
     },
     notes=(
         "The first 50,000 training images are used, as in the paper; the 10,000 of its validation set are left out.",

@@ -60,8 +60,9 @@ EXPERIMENT = Experiment(
     paper=PAPER,
     figures=("accuracy-by-task", "matrix"),
     presets={
-        "smoke": smoke(tasks=TasksConfig(count=3)),
+        "smoke": smoke(expected_time="10 s", tasks=TasksConfig(count=3)),
         "quick": Preset(
+            expected_time="1 min",
             about="minutes: one seed, five tasks, one epoch a task, 6,000 training images, width 200",
             seeds=(2019,),
             setup=Setup(
@@ -71,10 +72,10 @@ EXPERIMENT = Experiment(
                 net=NetConfig(widths=(200, 200)),
             ),
         ),
-        "short": paper("one epoch a task instead of ten, one seed", bgd=BGDS).model_copy(
+        "short": paper("one epoch a task instead of ten, one seed", expected_time="7 h", bgd=BGDS).model_copy(
             update={"seeds": (2019,), "setup": Setup(stream=StreamConfig(epochs=1))}
         ),
-        "paper": paper(bgd=BGDS),
+        "paper": paper(expected_time="30 days", bgd=BGDS),
     },
     notes=(
         "Class learning: the training loss of all methods but BGD runs over the classes seen so far, as in the code of "

@@ -16,6 +16,7 @@ SETUP = Setup(
     net=NetConfig(widths=(400, 400), init="torch"),
 )
 QUICK = Preset(
+    expected_time="1 min",
     about="minutes: one seed, one epoch a task, 12,000 training images",
     seeds=(2019,),
     setup=Setup(data=DataConfig(train=12_000), stream=StreamConfig(epochs=1)),
@@ -64,9 +65,9 @@ EXPERIMENT = Experiment(
     ),
     figures=("accuracy-by-task", "matrix"),
     presets={
-        "smoke": smoke(),
+        "smoke": smoke(expected_time="10 s"),
         "quick": QUICK,
-        "paper": paper(bgd=("BGD", SCRIPT, CAPPED, hsu.AS_OTHERS)),
+        "paper": paper(expected_time="4 h", bgd=("BGD", SCRIPT, CAPPED, hsu.AS_OTHERS)),
     },
     notes=(
         "Class learning: the training loss of all methods but BGD runs over the classes seen so far, as in the code of "

@@ -64,16 +64,18 @@ EXPERIMENT = Experiment(
     paper=_reported(),
     figures=("each-task", "accuracy-by-task", "stds", "matrix"),
     presets={
-        "smoke": smoke_images(data=tiny_mix(*pairs("digits"))),
+        "smoke": smoke_images(expected_time="1 min", data=tiny_mix(*pairs("digits"))),
         "quick": Preset(
+            expected_time="3 min",
             about="minutes: one epoch on 1,000 images of each data set",
             setup=Setup(data=DataConfig(train=1_000, test=500), stream=StreamConfig(epochs=1)),
         ),
         "short": Preset(
+            expected_time="30 min",
             about="four epochs on 3,000 images of each data set, 1,000 to test on",
             setup=Setup(data=DataConfig(train=3_000, test=1_000), stream=StreamConfig(epochs=4)),
         ),
-        "paper": paper("the paper's own scale: 20 epochs on each whole data set, one seed"),
+        "paper": paper("the paper's own scale: 20 epochs on each whole data set, one seed", expected_time="2 days"),
     },
     notes=(
         "The paper gives no momentum for SGD, and names no seeds: none, and 2019, are ours.",
