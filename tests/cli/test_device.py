@@ -21,7 +21,7 @@ def test_one_clear_error_before_any_work(device, tmp_path, capsys):
     out, err = capsys.readouterr()
     assert ended.value.code == 2  # wrong usage: no run has failed
     message = " ".join(err.split())
-    assert f"device '{device}' cannot be used here" in message
+    assert f"device '{device}' cannot be used" in message
     assert message.endswith("choose another, such as cpu")
     assert len(message) < 400
     assert not out

@@ -83,9 +83,9 @@ def test_all_formats_the_same_bytes_each_time(folder, tmp_path):
 
 def test_markdown_for_a_repository(folder, tmp_path):
     file = tmp_path / "RESULTS.md"
-    call("report", folder, "--markdown", file, "--figures", tmp_path / "docs" / "figures", "--title", "What came out")
+    call("report", folder, "--markdown", file, "--figures", tmp_path / "docs" / "figures", "--title", "Our results")
     text = file.read_text()
-    assert text.startswith("# What came out\n")
+    assert text.startswith("# Our results\n")
     pictures = [line.split("](")[1].split(")")[0] for line in text.splitlines() if line.startswith("![")]
     assert pictures
     for picture in pictures:
@@ -93,7 +93,7 @@ def test_markdown_for_a_repository(folder, tmp_path):
         assert picture.startswith("docs/figures/digits-smoke/")
     assert not (folder / "report").exists()
     before = file.read_bytes()
-    call("report", folder, "--markdown", file, "--figures", tmp_path / "docs" / "figures", "--title", "What came out")
+    call("report", folder, "--markdown", file, "--figures", tmp_path / "docs" / "figures", "--title", "Our results")
     assert file.read_bytes() == before
 
 
@@ -155,8 +155,8 @@ def test_compare_with_itself_and_with_a_change(folder, ran, tmp_path):
     ("arguments", "message"),
     [
         (["report", "no-such-folder"], "no such folder"),
-        (["report", "{empty}"], "no runs in here"),
-        (["compare", "{empty}", "{empty}"], "no runs in here"),
+        (["report", "{empty}"], "no runs"),
+        (["compare", "{empty}", "{empty}"], "no runs"),
         (["report", "{ran}", "--out", "{file}/out"], "choose another --out"),
     ],
 )

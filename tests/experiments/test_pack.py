@@ -125,7 +125,7 @@ def test_a_loss_that_is_not_finite_is_packed_as_json(comparison: Path, tmp_path:
     write_json(path / "result.json", first.model_copy(update={"evaluations": diverged}))
     packed = pack(copy, tmp_path / "results")
     for line in (packed / "runs.jsonl").read_text().splitlines():
-        json.loads(line, parse_constant=pytest.fail)  # JSON knows no NaN
+        json.loads(line, parse_constant=pytest.fail)  # JSON has no NaN
     assert math.isnan(read_comparison(packed).results[0].evaluations[0].loss[0])
 
 

@@ -123,7 +123,7 @@ class Experiment(Strict):
         description="its columns are candidates for the same values of the paper: agreement is shown, but not counted",
     )
     presets: dict[str, Preset] = Field(default_factory=lambda: {"full": Preset(about="as declared")}, min_length=1)
-    notes: tuple[str, ...] = Field(default=(), description="choices that the paper leaves open, stand-ins for data")
+    notes: tuple[str, ...] = Field(default=(), description="choices that the paper leaves open, substitutes for data")
     import_paths: tuple[str, ...] = Field(
         default=(), description="folders with the modules of own methods, networks and data"
     )

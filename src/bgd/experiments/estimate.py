@@ -1,4 +1,4 @@
-"""How long many runs will take, which differ: BGD takes ten times as long as SGD, and some have not started.
+"""An estimate of the time left for many runs, which differ: BGD takes ten times as long as SGD.
 
 The time left of a running run follows from its own speed; that of a waiting one from the speed of its method, and from
 the length of runs like it.

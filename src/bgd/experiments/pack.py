@@ -1,6 +1,6 @@
 """A comparison in two small files, to publish or to keep in a repository.
 
-experiment.json     the declaration, as in the folder that it comes from
+experiment.json     the declaration, as in the original folder
 runs.jsonl          a line for each finished run: what was measured, on what machine, by which command
 failed.jsonl        a line for each run that failed, if any did
 remarks.md          beside them, if there are any

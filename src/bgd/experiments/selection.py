@@ -40,7 +40,7 @@ def select_runs(
     columns: Sequence[str] | None = None,
     seeds: Sequence[int] | None = None,
 ) -> list[RunKey]:
-    """Row, column and seed of each selected run, seed by seed, so that whole tables come early.
+    """Row, column and seed of each selected run, seed by seed, so that whole tables are complete early.
 
     >>> from bgd.experiments import find
     >>> runs = select_runs(find("labels-trick"), "smoke", rows=["BGD"])  # this label; "bgd" is all rows of the method

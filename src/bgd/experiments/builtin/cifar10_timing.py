@@ -48,8 +48,8 @@ EXPERIMENT = Experiment(
         "paper": Preset(expected_time="80 days", about="400 epochs, one seed"),
     },
     notes=(
-        "The paper does not name the network. Its 89 % lies nearest to that of the VGG16-like network without "
-        "BatchNorm (88.41 with K = 10), which is used here, with the settings of that experiment.",
+        "The paper does not name the network. Its 89 % is nearest to that of the VGG16-like network without "
+        "BatchNorm (88.41 with K = 10), which is used, with the settings of that experiment.",
         "The paper's times are those of a GeForce GTX 1080 Ti and of all 50,000 images: compare the ratios.",
         "K networks one after the other, as the paper's; the last row evaluates them side by side in one pass.",
         "On a CPU the seconds are processor time: measure with one thread, and with --no-reuse, so that all rows are "

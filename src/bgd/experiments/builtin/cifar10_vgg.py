@@ -97,14 +97,15 @@ EXPERIMENT = Experiment(
         ),
     },
     notes=(
-        "The paper gives no value for BBB and Noisy Adam with BatchNorm ('extreme instability'); here they run.",
-        "Without BatchNorm weights begin by He et al.'s rule, as the paper says of BGD: in its form by outputs, as "
-        "torch's VGG had it then, since by inputs K = 2 blows up here in three iterations, and the paper's did not. "
+        "The paper gives no value for BBB and Noisy Adam with BatchNorm ('extreme instability'); this experiment runs "
+        "them.",
+        "Without BatchNorm weights start by He et al.'s rule, as the paper states for BGD: in its form by outputs, as "
+        "torch's VGG had it then, since by inputs K = 2 diverges in three iterations, and the paper's did not. "
         "With BatchNorm as torch's own, biases at 0.",
         "Crops are from a frame of 4 zeros; the learning rate of Adam (0.001), the whole of BBB and Noisy Adam but "
         "lambda = 0.1 are ours: the paper does not give them.",
-        "K-FAC and Noisy K-FAC have Zhang et al.'s published settings, but 400 epochs as all others here.",
-        "In short and quick, SGD never comes to the end of its first 100 epochs: its learning rate stays 0.01.",
+        "K-FAC and Noisy K-FAC have Zhang et al.'s published settings, but 400 epochs as all other rows.",
+        "In short and quick, SGD never reaches the end of its first 100 epochs: its learning rate stays 0.01.",
         IMAGES_STAND_IN,
     ),
 )

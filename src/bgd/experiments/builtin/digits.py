@@ -15,7 +15,7 @@ SPLIT = Setup(
 EXPERIMENT = Experiment(
     name="digits",
     title="The demo: forgetting, and how to avoid it, on 8x8 digits",
-    shows="First column: five tasks that fade into each other, and nobody says when; BGD keeps what the others lose. "
+    shows="First column: five tasks that fade into each other, without boundaries; BGD keeps what the others forget. "
     "The others: five tasks of two digits, without and with the labels trick.",
     setup=Setup(
         data=DataConfig(name="digits", normalise="own"),

@@ -30,8 +30,8 @@ COEFFICIENTS: dict[str, dict[str, dict[str, float]]] = {
 }
 AS_OTHERS = "BGD, torch's initialisation"
 AS_OTHERS_NOTE = (
-    "BGD starts from Xavier's initialisation, as the paper says of all its experiments; Hsu et al., whose set-up it "
-    "follows here, from torch's, which is a row of its own."
+    "BGD starts from Xavier's initialisation, as the paper states for all its experiments; Hsu et al., whose set-up it "
+    "follows, from torch's, which is a row of its own."
 )
 LWF_NOTE = (
     "LwF: Hsu et al. published no code for it, and their numbers equal those of van de Ven & Tolias (2018): it runs as "
@@ -54,7 +54,7 @@ def baselines(adam: float, sgd: dict[str, float], adagrad: float) -> dict[str, R
 
 
 def penalties(data: str, lr: float, columns: dict[str, str]) -> dict[str, Row]:
-    """L2, EWC, Online EWC, SI and MAS; ``columns`` says which kind of learning each column is.
+    """L2, EWC, Online EWC, SI and MAS; ``columns`` gives the kind of learning of each column.
 
     >>> penalties("split", 0.001, {"+ labels trick": "class"})["EWC"].columns["+ labels trick"].settings
     {'coefficient': 600}
@@ -93,7 +93,7 @@ def bgd(
     init: Literal["xavier", "torch"] = "xavier",
     **settings: Any,
 ) -> Row:
-    """BGD as the paper runs it, in the columns that have a ``std_init``: K = 10, eta = 1, unless ``settings`` say so.
+    """BGD as the paper runs it, in the columns that have a ``std_init``: K = 10, eta = 1, or ``settings``.
 
     In class learning its authors' loss runs over all outputs.
 
@@ -124,8 +124,8 @@ def reported(table: str, columns: tuple[str, ...], own: str | None = None) -> di
     """
     rows = {}
     for line in table.strip().splitlines():
-        words = line.split()
-        label, numbers = " ".join(words[: -2 * len(columns)]), [float(w) for w in words[-2 * len(columns) :]]
+        parts = line.split()
+        label, numbers = " ".join(parts[: -2 * len(columns)]), [float(part) for part in parts[-2 * len(columns) :]]
         rows[label] = {
             column: Reported(mean=mean, spread=spread, runs=10, source="" if label == "BGD" or column == own else HSU)
             for column, mean, spread in zip(columns, numbers[::2], numbers[1::2], strict=True)

@@ -14,7 +14,7 @@ EXPERIMENT = Experiment(
     name="long-training",
     title="5,000 epochs of BGD",
     shows="In the paper the loss on the training images falls and stays low, test accuracy does not drop, and the "
-    "stds come to rest instead of vanishing: neither underfitting nor pruning.",
+    "stds converge instead of vanishing: neither underfitting nor pruning.",
     source="Figures 'Average log-likelihood cost function', 'Histogram of STD values' and 'Test accuracy and train "
     "accuracy' of MNIST, and 'Test accuracy on CIFAR10 using VGG11'",
     setup=Setup(
@@ -83,7 +83,7 @@ EXPERIMENT = Experiment(
     notes=(
         "The paper shows these results as figures, without numbers, and names no seed: 2019 is ours.",
         "VGG11: std_init, eta, initialisation, crops and flips are those of the VGG16-like network without BatchNorm: "
-        "the paper says nothing of them, nor of BatchNorm.",
+        "the paper does not mention them, nor BatchNorm.",
         "Accuracy and loss on training images are those of the first 10,000 (fewer in other presets), not augmented.",
         IMAGES_STAND_IN,
     ),

@@ -81,7 +81,7 @@ EXPERIMENT = Experiment(
         ),
     },
     notes=(
-        "The paper says that fewer samples do not affect accuracy, on CIFAR10; these columns ask it of MNIST.",
+        "The paper reports that fewer samples do not affect accuracy on CIFAR10; these columns test it on MNIST.",
         "capped: no std may grow beyond its initial value; a collapsed posterior is reported as such.",
         STAND_IN,
     ),

@@ -80,13 +80,13 @@ EXPERIMENT = Experiment(
     notes=(
         "Class learning: the training loss of all methods but BGD runs over the classes seen so far, as in the code of "
         "Hsu et al.; that of BGD over all classes, as in its authors' code.",
-        "BGD, domain: std_init 0.02 as the paper says; its authors' script has 0.045, which is a row of its own.",
+        "BGD, domain: std_init 0.02 as in the paper; its authors' script has 0.045, which is a row of its own.",
         "With --set net.precision=bfloat16 the matrix products of all networks are in bfloat16, in half the time on a "
         "CPU that supports it; weights and their updates stay in float32. The published runs of this kind also have "
         "--set bgd.chunk_size=2, which is faster there.",
         hsu.AS_OTHERS_NOTE,
         hsu.LWF_NOTE,
-        "Every seed draws its own permutations.",
+        "Every seed has its own permutations.",
         STAND_IN,
     ),
 )

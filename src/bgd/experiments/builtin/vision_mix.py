@@ -28,8 +28,8 @@ OL, Kronecker   85.40  97.17 94.78 90.36 85.59 59.11
 def _reported() -> dict[str, dict[str, Reported]]:
     rows = {}
     for line in ACCURACY.strip().splitlines():
-        words = line.split()
-        label, (mean, *tasks) = " ".join(words[:-6]), map(float, words[-6:])
+        parts = line.split()
+        label, (mean, *tasks) = " ".join(parts[:-6]), map(float, parts[-6:])
         source = "" if label in ("BGD", "SGD", "Adam") else "Ritter et al. (2018)"
         rows[label] = {"accuracy": Reported(mean=mean, tasks=tuple(tasks), source=source)}
     return rows
@@ -39,8 +39,8 @@ EXPERIMENT = Experiment(
     name="vision-mix",
     title="Vision mix: MNIST, notMNIST, Fashion-MNIST, SVHN, CIFAR10",
     shows="Five data sets in a row, each with a head of its own. In the paper BGD, of the methods with a diagonal, "
-    "learns the last tasks best; the Laplace approximations, which are told when a task ends, remember the first ones "
-    "better.",
+    "learns the last tasks best; the Laplace approximations, which get task boundaries, forget less of the first "
+    "ones.",
     source="Table 'Accuracy for each task after training sequentially on all tasks'",
     setup=Setup(
         data=DataConfig(mix=tuple(SetConfig(name=name) for name in SETS), shape=(3, 32, 32), normalise="own"),
@@ -82,7 +82,7 @@ EXPERIMENT = Experiment(
         "The paper takes SI and the Laplace approximations from Ritter et al., who tuned their strength. Ours are not "
         "tuned, with Adam and 0.001: SI with c = 0.1, Laplace with lambda = 1, which is Bayes' rule.",
         "PTL, AL and OL: per-task, approximate and online Laplace. AL keeps 1,000 images of each old task.",
-        "The hidden layer of 500 has a ReLU, as in LeNet; the authors' code goes on without one.",
+        "The hidden layer of 500 has a ReLU, as in LeNet; the authors' code continues without one.",
         "notMNIST is its small part of 10,000 letters, cut into 8,000 and 2,000.",
         IMAGES_STAND_IN,
     ),
