@@ -73,7 +73,7 @@ EXPERIMENT = Experiment(
         "Class learning: the training loss of all methods but BGD runs over the classes seen so far, as in the code of "
         "Hsu et al.; that of BGD over all classes, as in its authors' code.",
         "BGD, domain: std_init 0.05 as in the paper, with which it can collapse (the run then reports it). Its "
-        "authors' script has 0.02, which is a row of its own; the row with 0.05 and stds capped at their start is ours.",
+        "authors' script has 0.02, which is a row of its own; the row with 0.05 and capped stds is ours.",
         hsu.AS_OTHERS_NOTE,
         hsu.LWF_NOTE,
         STAND_IN,
