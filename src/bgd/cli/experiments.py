@@ -31,9 +31,7 @@ def list_(as_json: Json = False) -> None:
         times = [experiment.presets[name].expected_time if name in experiment.presets else "" for name in PRESETS]
         console.print(_time_line(experiment.name, times), highlight=False)
         console.print(Padding(Text(experiment.title, style="dim"), (0, 0, 0, 2)))
-    console.print(
-        "\nExpected times of all runs on one core of a CPU. Next: bgd show NAME", highlight=False
-    )
+    console.print("\nExpected times of all runs on one core of a CPU. Next: bgd show NAME", highlight=False)
 
 
 def _time_line(name: str, times: Sequence[str]) -> str:
