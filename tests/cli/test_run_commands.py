@@ -12,7 +12,8 @@ import pytest
 
 from bgd.cli import main
 from bgd.experiments.execution import recorded_machine
-from bgd.methods import SGD, code_of
+from bgd.experiments.reuse import code_digest
+from bgd.methods import SGD
 
 SMALL = ["--row", "sgd", "--row", "adam", "--column", "split, class", "--jobs", "1"]
 
@@ -404,6 +405,11 @@ def test_a_network_too_large_for_the_images_is_reported_once_before_any_run(bgd,
     assert not list(tmp_path.rglob("failure.txt"))
 
 
+def edited_sgd(config):
+    """As if somebody had changed the code of SGD."""
+    return "edited" if config.method == "sgd" else code_digest(config)
+
+
 def test_runs_by_other_code_are_reported_and_rerun_on_request(bgd, tmp_path, monkeypatch):
     small = ["run", "digits", "--preset", "smoke", *SMALL]
     bgd(*small)
@@ -414,7 +420,7 @@ def test_runs_by_other_code_are_reported_and_rerun_on_request(bgd, tmp_path, mon
     _, out, _ = bgd(*small)
     assert "2 runs finished before" in out
     assert "other code" not in out
-    monkeypatch.setattr("bgd.experiments.reuse.code_of", lambda name: "edited" if name == "sgd" else code_of(name))
+    monkeypatch.setattr("bgd.experiments.reuse.code_digest", edited_sgd)
     _, out, _ = bgd(*small)
     assert "1 run of them by other code of sgd than today's: --rerun runs them again" in out
     assert changed.read_bytes() != before
@@ -434,7 +440,7 @@ def test_a_run_by_other_code_is_not_reused(bgd, tmp_path, monkeypatch):
     bgd("run", "digits", "--preset", "smoke", *SMALL)
     _, out, _ = bgd(*small)
     assert "2 runs reused" in out
-    monkeypatch.setattr("bgd.experiments.reuse.code_of", lambda name: "edited" if name == "sgd" else code_of(name))
+    monkeypatch.setattr("bgd.experiments.reuse.code_digest", edited_sgd)
     _, out, _ = bgd(*small[:-1], "net.widths=[32,32]")
     assert "1 run reused" in out
 
