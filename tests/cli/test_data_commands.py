@@ -1,4 +1,4 @@
-"""``bgd data``: what it prints, and the exit codes that scripts rely on."""
+"""``bgd data``: its output, and the exit codes that scripts rely on."""
 
 import gzip
 import json
@@ -56,7 +56,7 @@ def test_wrong_usage_is_exit_code_2(run):
     assert run("data", "nonsense")[0] == 2
 
 
-def test_list_says_what_is_at_hand_and_under_which_licence(run, tmp_path):
+def test_list_shows_where_data_sets_are_and_their_licences(run, tmp_path):
     np.savez(tmp_path / "all.npz")
     (tmp_path / "own").mkdir()
     (tmp_path / "all.npz").rename(tmp_path / "own" / "all.npz")
@@ -67,15 +67,15 @@ def test_list_says_what_is_at_hand_and_under_which_licence(run, tmp_path):
     assert "non-commercial use only" in next(line for line in out.splitlines() if line.startswith("svhn"))
     code, out, _ = run("data", "list", "--data", tmp_path, "--json")
     rows = {row["name"]: row for row in json.loads(out)}
-    assert rows["digits"]["at_hand"] == "embedded"
-    assert rows["mnist"]["at_hand"] is None
-    assert rows["own"]["at_hand"] == str(tmp_path / "own")
+    assert rows["digits"]["where"] == "embedded"
+    assert rows["mnist"]["where"] is None
+    assert rows["own"]["where"] == str(tmp_path / "own")
 
 
-def test_fetch_names_what_to_put_where_and_fetches_the_rest(run, tmp_path):
+def test_fetch_names_missing_files_and_fetches_the_rest(run, tmp_path):
     code, out, err = run("data", "fetch", "mnist", "digits")
     assert code == 1
-    assert out == "digits: here, checked (embedded)\n"
+    assert out == "digits: verified (embedded)\n"
     assert err.startswith("bgd: mnist: no source has it")
     assert str(tmp_path / "cache" / "mnist") in err
     assert "Traceback" not in err
@@ -84,10 +84,10 @@ def test_fetch_names_what_to_put_where_and_fetches_the_rest(run, tmp_path):
     assert [row["from"] for row in json.loads(out)] == [None, "embedded"]
 
 
-def test_fetch_of_a_folder_says_where_it_is(run, tmp_path):
+def test_fetch_of_a_folder_prints_its_path(run, tmp_path):
     for which in ("train", "test"):
         np.savez(tmp_path / f"{which}.npz", images=np.zeros((4, 8, 8), np.uint8), labels=[0, 1, 0, 1])
-    assert run("data", "fetch", tmp_path)[:2] == (0, f"{tmp_path}: here, checked ({tmp_path})\n")
+    assert run("data", "fetch", tmp_path)[:2] == (0, f"{tmp_path}: verified ({tmp_path})\n")
 
 
 def test_fetch_without_names_and_with_a_wrong_one(run):
@@ -95,7 +95,7 @@ def test_fetch_without_names_and_with_a_wrong_one(run):
     assert run("data", "fetch", "cifar1O")[2] == "bgd: no data set 'cifar1O': did you mean 'cifar10'?\n"
 
 
-def test_verify_says_what_is_wrong_with_each_file(run, tmp_path):
+def test_verify_names_the_problem_of_each_file(run, tmp_path):
     assert run("data", "verify")[0] == 0
     assert run("data", "verify", "mnist")[0] == 1
     put_mnist(tmp_path / "data" / "mnist")
@@ -108,11 +108,11 @@ def test_verify_says_what_is_wrong_with_each_file(run, tmp_path):
     assert [(row["name"], row["status"]) for row in json.loads(out)] == [("mnist", "damaged")]
 
 
-def test_verify_accepts_a_file_that_is_vouched_for(run, tmp_path):
+def test_verify_accepts_a_listed_file(run, tmp_path):
     put_mnist(tmp_path / "data" / "mnist")
     path = tmp_path / "data" / "mnist" / "t10k-labels-idx1-ubyte.gz"
-    said = subprocess.run(["sha256sum", path.name], cwd=path.parent, capture_output=True, check=True).stdout
-    (path.parent / "SHA256SUMS").write_bytes(said)
+    sums = subprocess.run(["sha256sum", path.name], cwd=path.parent, capture_output=True, check=True).stdout
+    (path.parent / "SHA256SUMS").write_bytes(sums)
     code, out, err = run("data", "verify", "--data", tmp_path / "data")
     assert (code, err) == (0, "")
     assert "listed" in out
@@ -126,10 +126,10 @@ def test_show_writes_a_picture_and_prints_its_path(run, tmp_path):
     code, out, _ = run("data", "show", "digits", "--out", tmp_path / "other.png", "--part", "test")
     assert (code, (tmp_path / "other.png").exists()) == (0, True)
     code, _, err = run("data", "show", "digits", "--part", "tests")
-    assert (code, err) == (1, "bgd: no part 'tests': there are train and test\n")
+    assert (code, err) == (2, "bgd: no part 'tests': there are train and test\n")
 
 
-def test_show_says_what_the_data_set_notes(run, tmp_path, monkeypatch):
+def test_show_prints_the_note_of_a_data_set(run, tmp_path, monkeypatch):
     from dataclasses import replace
 
     monkeypatch.setattr(bgd.data, "load", lambda name, data: replace(load_digits(), note="only half of it"))
@@ -139,12 +139,12 @@ def test_show_says_what_the_data_set_notes(run, tmp_path, monkeypatch):
 
 def test_wrong_folder(run, tmp_path):
     code, _, err = run("data", "list", "--data", tmp_path / "none")
-    assert (code, err) == (1, f"bgd: {tmp_path / 'none'}, named as the data folder, is not a folder\n")
+    assert (code, err) == (2, f"bgd: {tmp_path / 'none'}, named as the data folder, is not a folder\n")
 
 
 def test_as_a_process(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "bgd.cli", "data", "fetch", "mnits"], capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "bgd: no data set 'mnits': did you mean 'mnist'?\n"

@@ -1,4 +1,4 @@
-"""A device that is not there is said at once, in one line, and nothing is left behind."""
+"""A device that does not exist is reported at once, in one line, and nothing is written."""
 
 import pytest
 import torch
@@ -20,9 +20,9 @@ def test_one_clear_error_before_any_work(device, tmp_path, capsys):
         main(["run", "digits", "--preset", "smoke", "--device", device, "--out", str(tmp_path / "runs")])
     out, err = capsys.readouterr()
     assert ended.value.code == 2  # wrong usage: no run has failed
-    said = " ".join(err.split())
-    assert f"device '{device}' cannot be used here" in said
-    assert said.endswith("choose another, such as cpu")
-    assert len(said) < 400
+    message = " ".join(err.split())
+    assert f"device '{device}' cannot be used" in message
+    assert message.endswith("choose another, such as cpu")
+    assert len(message) < 400
     assert not out
     assert not (tmp_path / "runs").exists()

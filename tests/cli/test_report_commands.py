@@ -19,7 +19,8 @@ ROWS = ["BGD", "SGD"]
 def ran(tmp_path_factory) -> Path:
     """A real comparison of the smallest scale: two methods, two seeds."""
     out = tmp_path_factory.mktemp("runs")
-    options = ["--methods", "bgd,sgd", "--column", "continuous permuted", "--seeds", "2019,2020", "--executor", "here"]
+    options = ["--row", "bgd", "--row", "sgd", "--column", "continuous permuted", "--seeds", "2019,2020"]
+    options += ["--executor", "serial"]
     result = run(app, ["run", "digits", "--preset", "smoke", "--out", str(out), "--quiet", *options])
     assert result.exit_code == 0, result.output
     return out / "digits-smoke"
@@ -27,7 +28,7 @@ def ran(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def folder(ran, tmp_path) -> Path:
-    """A copy to spoil."""
+    """A copy to change."""
     return shutil.copytree(ran, tmp_path / "digits-smoke")
 
 
@@ -83,9 +84,9 @@ def test_all_formats_the_same_bytes_each_time(folder, tmp_path):
 
 def test_markdown_for_a_repository(folder, tmp_path):
     file = tmp_path / "RESULTS.md"
-    call("report", folder, "--markdown", file, "--figures", tmp_path / "docs" / "figures", "--title", "What came out")
+    call("report", folder, "--markdown", file, "--figures", tmp_path / "docs" / "figures", "--title", "Our results")
     text = file.read_text()
-    assert text.startswith("# What came out\n")
+    assert text.startswith("# Our results\n")
     pictures = [line.split("](")[1].split(")")[0] for line in text.splitlines() if line.startswith("![")]
     assert pictures
     for picture in pictures:
@@ -93,11 +94,11 @@ def test_markdown_for_a_repository(folder, tmp_path):
         assert picture.startswith("docs/figures/digits-smoke/")
     assert not (folder / "report").exists()
     before = file.read_bytes()
-    call("report", folder, "--markdown", file, "--figures", tmp_path / "docs" / "figures", "--title", "What came out")
+    call("report", folder, "--markdown", file, "--figures", tmp_path / "docs" / "figures", "--title", "Our results")
     assert file.read_bytes() == before
 
 
-def test_what_is_missing_is_said(folder):
+def test_missing_runs_are_reported(folder):
     unfinished, failed = one_run(folder, "SGD", 2020), one_run(folder, "BGD", 2019)
     (unfinished / "result.json").unlink()
     (failed / "result.json").unlink()
@@ -152,21 +153,21 @@ def test_compare_with_itself_and_with_a_change(folder, ran, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["report", "no-such-folder"], "no such folder"),
-        (["report", "{empty}"], "no runs in here"),
-        (["compare", "{empty}", "{empty}"], "no runs in here"),
+        (["report", "{empty}"], "no runs"),
+        (["compare", "{empty}", "{empty}"], "no runs"),
         (["report", "{ran}", "--out", "{file}/out"], "choose another --out"),
     ],
 )
-def test_errors_are_one_line(arguments, said, ran, tmp_path):
-    places = {"empty": tmp_path / "empty", "file": tmp_path / "file", "ran": ran}
-    places["empty"].mkdir()
-    places["file"].write_text("")
-    outcome = run(app, [argument.format(**places) for argument in arguments])
+def test_errors_are_one_line(arguments, message, ran, tmp_path):
+    paths = {"empty": tmp_path / "empty", "file": tmp_path / "file", "ran": ran}
+    paths["empty"].mkdir()
+    paths["file"].write_text("")
+    outcome = run(app, [argument.format(**paths) for argument in arguments])
     assert isinstance(outcome.exception, ReportError)
-    assert said in str(outcome.exception)
+    assert message in str(outcome.exception)
 
 
 def test_wrong_usage(ran):
@@ -175,15 +176,15 @@ def test_wrong_usage(ran):
 
 
 @pytest.mark.parametrize("instead", ["--markdown", "--tensorboard"])
-@pytest.mark.parametrize("idle", [["--out", "elsewhere"], ["--format", "csv"]])
-def test_options_that_would_have_no_effect_are_refused(ran, tmp_path, instead, idle):
-    result = run(app, ["report", str(ran), instead, str(tmp_path / "there"), *idle])
+@pytest.mark.parametrize("unused", [["--out", "elsewhere"], ["--format", "csv"]])
+def test_options_without_effect_are_rejected(ran, tmp_path, instead, unused):
+    result = run(app, ["report", str(ran), instead, str(tmp_path / "elsewhere"), *unused])
     assert result.exit_code == 2
-    assert f"does not go with {instead}" in " ".join(result.output.split())
+    assert f"cannot be combined with {instead}" in " ".join(result.output.split())
     assert not list(tmp_path.iterdir())
 
 
-def test_tensorboard_is_asked_for_by_name(ran, tmp_path, monkeypatch):
+def test_a_missing_tensorboard_is_named(ran, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     outcome = run(app, ["report", str(ran), "--tensorboard", str(tmp_path)])
     assert isinstance(outcome.exception, MissingExtraError)
@@ -202,11 +203,11 @@ def test_tensorboard_files(ran, tmp_path):
     assert len(found.Scalars("training loss")) == len(result["curve"])
 
 
-def test_one_damaged_result_is_named_and_hides_no_other(folder):
+def test_a_damaged_result_is_named_and_hides_no_other(folder):
     path = one_run(folder, "SGD", 2020) / "result.json"
     path.write_bytes(b"")
-    said = call("report", folder).output
-    assert "BGD" in said
+    out = call("report", folder).output
+    assert "BGD" in out
     summary = json.loads(call("report", folder, "--json").stdout)
     assert len(summary["runs"]) == 3
     assert "result.json" in (folder / "report" / "index.html").read_text()

@@ -1,4 +1,4 @@
-"""The command, as a user and a script meet it."""
+"""The command, as users and scripts call it."""
 
 import json
 import os
@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from bgd.cli import main
-from bgd.cli.resume import began
+from bgd.experiments.execution import recorded_machine
+from bgd.experiments.reuse import code_digest
 from bgd.methods import SGD
-from bgd.runs.code import code_digest
 
-SMALL = ["--methods", "sgd,adam", "--column", "split, class", "--jobs", "1"]
+SMALL = ["--row", "sgd", "--row", "adam", "--column", "split, class", "--jobs", "1"]
 
 
 @pytest.fixture(autouse=True)
@@ -53,14 +53,14 @@ def test_list_and_show(bgd):
 
 
 def test_the_demo_end_to_end(bgd, tmp_path):
-    code, out, err = bgd("run", "digits", "--preset", "smoke", "--methods", "bgd,online-ewc", "--jobs", "2")
+    code, out, err = bgd("run", "digits", "--preset", "smoke", "--row", "bgd", "--row", "online-ewc", "--jobs", "2")
     assert code == 0, err
     assert "[6/6]" in err
     assert "Online EWC" in out
     assert f"bgd report {tmp_path}/runs/digits-smoke" in out
-    code, out, err = bgd("run", "digits", "--preset", "smoke", "--methods", "bgd,online-ewc")
+    code, out, err = bgd("run", "digits", "--preset", "smoke", "--row", "bgd", "--row", "online-ewc")
     assert code == 0
-    assert "6 runs had been done before" in out
+    assert "6 runs finished before" in out
     assert "[1/" not in err
 
 
@@ -81,43 +81,70 @@ def test_quiet_and_json(bgd, tmp_path):
     assert all(0 <= run["average_accuracy"] <= 1 for run in record["runs"])
 
 
-def test_own_values_get_a_folder_of_their_own(bgd, tmp_path):
+def test_overrides_get_a_folder_of_their_own(bgd, tmp_path):
     assert bgd("run", "digits", "-p", "smoke", *SMALL, "--set", "sgd.lr=0.5", "--out", tmp_path / "o", "-q")[0] == 0
     (folder,) = (tmp_path / "o").iterdir()
-    assert folder.name.startswith("digits-smoke-set-")
+    assert folder.name == "digits-smoke--sgd.lr=0.5"
     configs = [json.loads(path.read_text()) for path in folder.glob("*/config.json")]
     assert [config["settings"]["lr"] for config in configs if config["row"] == "SGD"] == [0.5]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["run", "digts"], "did you mean 'digits'?"),
         (["run", "digits", "--preset", "smal"], "no preset 'smal'"),
-        (["run", "digits", "--methods", "agd"], "no method 'agd'"),
+        (["run", "digits", "--row", "agd"], "no row 'agd'"),
         (["run", "digits", "--column", "x"], "no column 'x'"),
         (["run", "digits", "--seeds", "a"], "2019-2021"),
         (["run", "digits", "--set", "stream.epoch=1"], "did you mean 'epochs'?"),
-        (["run", "digits", "--column", "continuous permuted", "--set", "stream.epochs=2"], "plays no part here"),
+        (["run", "digits", "--column", "continuous permuted", "--set", "stream.epochs=2"], "has no effect"),
         (["run", "digits", "--jobs", "-1"], "--jobs"),
         (["run", "no.toml"], "cannot be read"),
         (["show", "digts"], "did you mean 'digits'?"),
+        (["run", "{folder}/broken.toml"], "not TOML"),
+        (["run", "{folder}/no_data.toml"], "is not a folder"),
+        (["run", "{folder}/no_module.toml"], "no method 'nowhere:Method'|cannot import nowhere"),
+        (["run", "digits", "--executor", "threads"], "threads"),
+        (["run", "digits", "--executor", "serial", "--ray-address", "a:1"], "goes with the executor ray"),
+        (["run", "digits", "-p", "smoke", "--device", "abacus"], "device 'abacus' cannot be used"),
+        (["run", "digits", "-p", "smoke", "--out", "{folder}/broken.toml"], "cannot write"),
+        (["resume", "{folder}/nowhere"], "no run in"),
+        (["resume"], "nothing to resume"),
+        (["report", "{folder}/nowhere"], "no such folder"),
+        (["report", "{folder}"], "no runs"),
+        (["compare", "{folder}", "{folder}"], "no runs"),
+        (["pack", "{folder}", "--out", "{folder}/packed"], "holds no comparison"),
+        (["pack", "{folder}"], "--out"),
+        (["methods", "sdg"], "did you mean 'sgd'?"),
+        (["data", "fetch", "mnits"], "did you mean 'mnist'?"),
+        (["data", "fetch"], "name a data set"),
+        (["data", "verify", "mnits"], "did you mean 'mnist'?"),
+        (["data", "show", "digits", "--part", "tests"], "no part 'tests'"),
+        (["data", "list", "--data", "{folder}/nowhere"], "is not a folder"),
+        (["scenarios", "--boundaries", "maybe"], "maybe"),
+        (["nonsense"], "nonsense"),
     ],
 )
-def test_wrong_usage_ends_with_2(bgd, arguments, said, tmp_path):
-    code, _, err = bgd(*arguments)
+def test_wrong_usage_ends_with_2(bgd, arguments, message, tmp_path):
+    (tmp_path / "broken.toml").write_text("title = ")
+    start = 'title = "Mine"\n[rows.A]\nmethod = '
+    (tmp_path / "no_data.toml").write_text(f'{start}"sgd"\n[setup.data]\nname = "./nowhere"\n')
+    (tmp_path / "no_module.toml").write_text(f'{start}"nowhere:Method"\n')
+    code, _, err = bgd(*(argument.format(folder=tmp_path) for argument in arguments))
     assert code == 2
-    assert said in err
+    err = " ".join(err.replace("│", " ").split())
+    assert any(one in err for one in message.split("|"))
     assert "Traceback" not in err
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_failed_run_is_reported_at_the_end_and_tried_again(bgd, tmp_path):
+def test_a_failed_run_is_reported_at_the_end_and_run_again(bgd, tmp_path):
     code, out, err = bgd("run", "digits", "-p", "smoke", *SMALL, "--set", "sgd.lr=1e30")
     assert code == 1
     assert "1 of 2 runs failed" in err
     assert "failure.txt" in err
-    assert "Adam" in out  # the rest was done
+    assert "Adam" in out  # the rest has finished
     code, _, err = bgd("resume", "--jobs", "1")
     assert code == 1
     assert "1 of 1 run failed" in err
@@ -131,7 +158,7 @@ def test_a_resumed_run_keeps_its_threads_and_its_network(bgd, tmp_path):
     again = [json.loads(file.read_text()) for file in tmp_path.rglob("environment.json")]
     assert [machine["threads"] for machine in again] == [2, 2]
     assert len(list(tmp_path.rglob("checkpoint-*.pt"))) == 2
-    assert began(tmp_path / "runs" / "digits-smoke" / "has-not-begun").threads == 2
+    assert recorded_machine(tmp_path / "runs" / "digits-smoke" / "not-started").threads == 2
 
 
 def test_runs_of_an_older_declaration_are_not_resumed(bgd, tmp_path):
@@ -153,7 +180,7 @@ OWN += '[rows.SGD]\nmethod = "sgd"\n'
 
 @pytest.fixture
 def own(tmp_path):
-    """A comparison on data of one's own, which is written anew for each call."""
+    """A comparison on own data, whose file is written again by each call."""
     images = np.random.default_rng(0).integers(0, 255, (40, 4, 4), dtype=np.uint8)
     for folder in ("data", "empty"):
         (tmp_path / folder).mkdir()
@@ -168,28 +195,28 @@ def own(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"data": "dta"}, "is not a folder"),
         ({"data": "empty"}, "found no .npz file"),
         ({"count": 3}, "4 classes of data do not make 3 equal groups"),
     ],
 )
-def test_what_is_wrong_with_the_data_leaves_the_comparison_as_it_was(bgd, own, tmp_path, change, said):
+def test_wrong_data_leaves_the_comparison_unchanged(bgd, own, tmp_path, change, message):
     assert bgd("run", own(), "-q")[0] == 0
     before = {path: path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()}
     code, _, err = bgd("run", own(**change), "-q")
-    assert code == 1
-    assert said in err
+    assert code == 2
+    assert message in err
     assert {path: path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()} == before
 
 
-def test_what_is_done_needs_its_data_no_more(bgd, own, tmp_path):
+def test_finished_runs_do_not_need_their_data(bgd, own, tmp_path):
     assert bgd("run", own(), "-q")[0] == 0
     (tmp_path / "data").rename(tmp_path / "gone")
     code, out, err = bgd("run", own())
     assert code == 0, err
-    assert "1 run had been done before" in out
+    assert "1 run finished before" in out
 
 
 def test_a_column_named_twice_is_run_once(bgd):
@@ -199,37 +226,40 @@ def test_a_column_named_twice_is_run_once(bgd):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
-    [("bgd.lr=0.5", "no run of bgd is asked for"), ('stream={"beta": 2}', "stream.beta: plays no part here")],
+    ("override", "message"),
+    [("bgd.lr=0.5", "no run of that row is selected"), ('stream={"beta": 2}', "stream.beta: has no effect")],
 )
-def test_changes_without_effect_are_refused(bgd, change, said, tmp_path):
-    code, _, err = bgd("run", "digits", "-p", "smoke", *SMALL, "--set", change)
+def test_overrides_without_effect_are_rejected(bgd, override, message, tmp_path):
+    code, _, err = bgd("run", "digits", "-p", "smoke", *SMALL, "--set", override)
     assert code == 2
-    assert said in err
+    assert message in err
     assert not (tmp_path / "runs").exists()
 
 
-def test_runs_that_nobody_wants_any_more_do_not_hide_those_that_wait(bgd, own, tmp_path):
+def test_outdated_runs_do_not_hide_unfinished_ones(bgd, own, tmp_path):
     assert bgd("run", "digits", "-p", "smoke", *SMALL, "-q")[0] == 0
     for result in tmp_path.rglob("result.json"):
         result.unlink()
     assert bgd("run", own(), "-q")[0] == 0
-    (abandoned,) = (tmp_path / "runs" / "mine-full").rglob("result.json")
+    (outdated,) = (tmp_path / "runs" / "mine-full").rglob("result.json")
     assert bgd("run", own(count=4), "-q")[0] == 0
-    abandoned.unlink()
+    outdated.unlink()
     time.sleep(0.01)
-    (abandoned.parent / "metrics.jsonl").touch()  # the last thing written
+    (outdated.parent / "metrics.jsonl").touch()  # the last thing written
     code, out, err = bgd("resume", "--json")
     assert code == 0, err
     assert {run["row"] for run in json.loads(out)["runs"]} == {"SGD", "Adam"}
 
 
-def test_show_says_where_products_are_in_fewer_bits(bgd):
-    assert "init torch, products in bfloat16" in " ".join(bgd("show", "permuted-mnist", "-p", "bfloat16")[1].split())
+def test_show_mentions_the_precision(bgd):
+    override = ["--set", "net.precision=bfloat16"]
+    assert "init torch, products in bfloat16" in " ".join(
+        bgd("show", "permuted-mnist", "-p", "paper", *override)[1].split()
+    )
     assert "init torch, products in" not in " ".join(bgd("show", "permuted-mnist", "-p", "paper")[1].split())
 
 
-def test_show_names_rotations_and_drifts_as_they_are(bgd, tmp_path):
+def test_show_describes_rotations_and_drifts(bgd, tmp_path):
     (tmp_path / "mine.toml").write_text(
         'title = "Mine"\n[columns.turned]\ntasks = {kind = "rotate", degrees = [0, 30]}\n'
         '[columns.turning]\nscenario = "continuous task-agnostic"\nstream = {kind = "drifting", moments = 4}\n'
@@ -243,14 +273,14 @@ def test_show_names_rotations_and_drifts_as_they_are(bgd, tmp_path):
 def test_an_unwritable_folder(bgd, tmp_path):
     (tmp_path / "file").write_text("")
     code, _, err = bgd("run", "digits", "-p", "smoke", "--out", tmp_path / "file")
-    assert code == 1
-    assert "cannot write here" in err
+    assert code == 2
+    assert "cannot write" in err
     assert "Traceback" not in err
 
 
 def test_nothing_to_resume(bgd, tmp_path):
     code, _, err = bgd("resume")
-    assert code == 1
+    assert code == 2
     assert "nothing to resume" in err
     assert bgd("run", "digits", "-p", "smoke", *SMALL, "-q")[0] == 0
     code, _, err = bgd("resume", tmp_path / "runs" / "digits-smoke")
@@ -262,16 +292,16 @@ def test_doctor(bgd, monkeypatch, tmp_path):
     code, out, _ = bgd("doctor")
     assert code == 0
     assert str(tmp_path / "runs") in out
-    assert "all is well" in out
+    assert "no problems found" in out
     monkeypatch.setenv("BGD_DATA", str(tmp_path / "nowhere"))
     code, out, _ = bgd("doctor", "--json")
     assert code == 1
     assert "nowhere" in json.loads(out)["problems"][0]
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
+def test_ctrl_c_saves_and_names_the_command_to_continue(tmp_path):
     """A real process, a real SIGINT, as a shell sends it: to the whole group."""
-    command = [sys.executable, "-m", "bgd.cli", "run", "digits", "-p", "smoke", "--methods", "bgd"]
+    command = [sys.executable, "-m", "bgd.cli", "run", "digits", "-p", "smoke", "--row", "bgd"]
     command += [
         "--column",
         "continuous permuted",
@@ -293,15 +323,15 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "go on with: bgd resume" in err
+    assert "to continue: bgd resume" in err
     assert "Traceback" not in err
     assert list(tmp_path.rglob("checkpoint-*.pt"))
     assert not list(tmp_path.rglob("result.json"))
     waiting = list(tmp_path.rglob("config.json"))
-    assert len(waiting) == 2  # also the run that had not begun is there to be resumed
+    assert len(waiting) == 2  # also the run that had not started can be resumed
 
 
-def test_the_same_work_is_taken_over_and_said(bgd, tmp_path):
+def test_the_same_computation_is_reused_and_reported(bgd, tmp_path):
     (tmp_path / "mine.toml").write_text(
         'name = "mine"\ntitle = "Mine"\n[rows.SGD]\nmethod = "sgd"\n[columns.accuracy]\n'
         "[presets.smoke]\nseeds = [1, 2]\n[presets.smoke.setup]\ndata = {train = 100, test = 50}\n"
@@ -309,71 +339,78 @@ def test_the_same_work_is_taken_over_and_said(bgd, tmp_path):
     )
     text = (tmp_path / "mine.toml").read_text()
     (tmp_path / "yours.toml").write_text(text.replace("mine", "yours").replace("[1, 2]", "[1, 2, 3]"))
-    first = ["run", tmp_path / "mine.toml", "-p", "smoke", "--executor", "here"]
-    second = ["run", tmp_path / "yours.toml", "-p", "smoke", "--executor", "here"]
+    first = ["run", tmp_path / "mine.toml", "-p", "smoke", "--executor", "serial"]
+    second = ["run", tmp_path / "yours.toml", "-p", "smoke", "--executor", "serial"]
     assert bgd(*first, "-q")[0] == 0
     code, out, err = bgd(*second, "--json")
     assert (code, err) == (0, "")
     mine = tmp_path / "runs" / "mine-smoke"
-    said = {run["seed"]: (run["new"], run["taken_from"]) for run in json.loads(out)["runs"]}
-    assert said.pop(3) == (True, None)
-    assert {new for new, _ in said.values()} == {False}
-    assert {str(mine / path.name) for path in mine.iterdir() if path.is_dir()} == {donor for _, donor in said.values()}
+    runs = {run["seed"]: (run["new"], run["reused_from"]) for run in json.loads(out)["runs"]}
+    assert runs.pop(3) == (True, None)
+    assert {new for new, _ in runs.values()} == {False}
+    assert {str(mine / path.name) for path in mine.iterdir() if path.is_dir()} == {
+        source for _, source in runs.values()
+    }
     _, out, _ = bgd(*second, "--out", tmp_path / "alone")
-    assert "taken over" not in out
+    assert "reused" not in out
     for path in (tmp_path / "runs" / "yours-smoke").glob("*/result.json"):
         path.unlink()
     code, out, err = bgd(*second, "--seeds", "1,2")
     assert code == 0
-    assert f"2 runs taken over from {mine}" in out
-    assert "done before" not in out
+    assert f"2 runs reused from {mine}" in out
+    assert "finished before" not in out
     assert "[1/" not in err
     for path in (tmp_path / "runs" / "yours-smoke").glob("*/result.json"):
         path.unlink()
     code, out, err = bgd(*second, "--no-reuse", "--seeds", "1,2")
     assert code == 0
-    assert "taken over" not in out
+    assert "reused" not in out
     assert "[2/2]" in err
 
 
 def test_the_closing_table_is_that_of_the_report(bgd, tmp_path):
-    """With the user's own values, and what is missing."""
+    """With overrides, and what is missing."""
     code, ran, _ = bgd("run", "digits", "-p", "smoke", *SMALL, "--set", "sgd.lr=1e30")
     assert code == 1
     (folder,) = (tmp_path / "runs").iterdir()
     _, reported, _ = bgd("report", folder, "--format", "json")
-    for said in ("with sgd.lr=1e30", "not complete: 1 of 2 runs missing, 1 failed"):
-        assert said in ran
-        assert said in reported
+    for text in ("with sgd.lr=1e30", "not complete: 1 of 2 runs missing, 1 failed"):
+        assert text in ran
+        assert text in reported
 
 
-def test_what_is_wrong_with_the_data_is_said_once_before_any_run(bgd, tmp_path):
+def test_wrong_data_is_reported_once_before_any_run(bgd, tmp_path):
     (tmp_path / "mine.toml").write_text(
         'name = "mine"\ntitle = "Mine"\n[rows.SGD]\nmethod = "sgd"\n[rows.Adam]\nmethod = "adam"\n'
         '[setup]\nscenario = "task"\n[setup.tasks]\nkind = "mix"\n'
         '[setup.data]\nmix = [{name = "digits", classes = [0, 10]}]\n'
     )
     code, out, err = bgd("run", tmp_path / "mine.toml")
-    assert code == 1
+    assert code == 2
     assert not out
     assert " ".join(err.split()).count("classes (0, 10) of digits: list at least one, each once, from 0 to 9") == 1
     assert not list(tmp_path.rglob("failure.txt"))
 
 
-def test_a_network_too_large_for_the_images_is_said_once_before_any_run(bgd, tmp_path):
+def test_a_network_too_large_for_the_images_is_reported_once_before_any_run(bgd, tmp_path):
     own = tmp_path / "own.toml"
     own.write_text(
         'title = "Too small"\n[setup]\ndata = { name = "digits" }\nnet = { name = "vgg16" }\n'
         '[rows.SGD]\nmethod = "sgd"\n[rows.Adam]\nmethod = "adam"\n'
     )
     code, out, error = bgd("run", own, "--jobs", 1, "--out", tmp_path / "runs")
-    assert code == 1
+    assert code == 2
     assert error.count("too small") == 1
     assert "FAILED" not in out + error
     assert not list(tmp_path.rglob("failure.txt"))
 
 
-def test_runs_by_other_code_of_their_method_are_said_and_done_again_on_demand(bgd, tmp_path, monkeypatch):
+def edited_sgd(config):
+    """As if somebody had changed the code of SGD."""
+    return "edited" if config.method == "sgd" else code_digest(config)
+
+
+def test_runs_by_other_code_are_reported_and_rerun_on_request(bgd, tmp_path, monkeypatch):
     small = ["run", "digits", "--preset", "smoke", *SMALL]
     bgd(*small)
     results = sorted(tmp_path.rglob("result.json"))
@@ -381,47 +418,43 @@ def test_runs_by_other_code_of_their_method_are_said_and_done_again_on_demand(bg
     before = changed.read_bytes()
     changed.write_bytes(before.replace(b'"average_accuracy":0.', b'"average_accuracy":0.0'))
     _, out, _ = bgd(*small)
-    assert "2 runs had been done before" in out
+    assert "2 runs finished before" in out
     assert "other code" not in out
-    monkeypatch.setattr(
-        "bgd.cli.execute.code_digest", lambda config: "edited" if config.method == "sgd" else code_digest(config)
-    )
+    monkeypatch.setattr("bgd.experiments.reuse.code_digest", edited_sgd)
     _, out, _ = bgd(*small)
-    assert "1 run of them by other code of sgd than today's: --again does them anew" in out
+    assert "1 run of them by other code of sgd than today's: --rerun runs them again" in out
     assert changed.read_bytes() != before
-    code, _, err = bgd(*small, "--again")
+    code, _, err = bgd(*small, "--rerun")
     assert code == 0, err
     assert "[2/2]" in err
     assert changed.read_bytes() == before
     monkeypatch.setitem(SGD.__init__.__kwdefaults__, "momentum", 0.5)
     code, _, err = bgd(*small)
-    assert (code, "the default of momentum has changed" in err) == (1, True)
-    code, _, err = bgd(*small, "--again")
+    assert (code, "the default of momentum has changed" in err) == (2, True)
+    code, _, err = bgd(*small, "--rerun")
     assert code == 0, err
 
 
-def test_a_run_by_other_code_is_not_taken_over(bgd, tmp_path, monkeypatch):
+def test_a_run_by_other_code_is_not_reused(bgd, tmp_path, monkeypatch):
     small = ["run", "digits", "--preset", "smoke", *SMALL, "--set", "stream.epochs=1"]
     bgd("run", "digits", "--preset", "smoke", *SMALL)
     _, out, _ = bgd(*small)
-    assert "2 runs taken over" in out
-    monkeypatch.setattr(
-        "bgd.experiments.reuse.code_digest", lambda config: "edited" if config.method == "sgd" else code_digest(config)
-    )
+    assert "2 runs reused" in out
+    monkeypatch.setattr("bgd.experiments.reuse.code_digest", edited_sgd)
     _, out, _ = bgd(*small[:-1], "net.widths=[32,32]")
-    assert "1 run taken over" in out
+    assert "1 run reused" in out
 
 
-def test_a_name_is_a_label_or_a_method_as_it_is_written(bgd):
+def test_a_row_is_selected_by_label_or_method(bgd):
     rows = {}
     for name in ("BGD", "bgd"):
-        _, out, _ = bgd("run", "split-mnist", "--preset", "smoke", "--column", "domain", "-m", name, "--json")
+        _, out, _ = bgd("run", "split-mnist", "--preset", "smoke", "--column", "domain", "--row", name, "--json")
         rows[name] = {run["row"] for run in json.loads(out)["runs"]}
     assert rows["BGD"] == {"BGD"}
     assert rows["bgd"] == {"BGD", "BGD, std capped", "BGD, std_init of its script", "BGD, torch's initialisation"}
 
 
-def test_what_was_asked_for_wrongly_is_no_failed_run(bgd, tmp_path):
+def test_impossible_runs_are_wrong_usage(bgd, tmp_path):
     mine = tmp_path / "mine.toml"
     mine.write_text(
         'title = "Mine"\n[setup]\nscenario = "continuous task-agnostic"\nstream = { kind = "continuous" }\n'
@@ -429,3 +462,43 @@ def test_what_was_asked_for_wrongly_is_no_failed_run(bgd, tmp_path):
     )
     code, _, err = bgd("run", mine)
     assert (code, "needs BOUNDARIES" in err) == (2, True)
+
+
+def test_a_label_with_commas_is_one_row(bgd):
+    rows = ["--row", "k = 2, CAPPED", "--row", "sgd"]
+    _, out, _ = bgd("run", "mc-samples", "-p", "smoke", "--column", "SPLIT class + trick", *rows, "--json")
+    assert {run["row"] for run in json.loads(out)["runs"]} == {"K = 2, capped", "SGD"}
+
+
+def test_a_precision_is_a_setting(bgd, tmp_path):
+    small = ["run", "permuted-mnist", "-p", "smoke", "--row", "SGD", "--column", "class", "-q"]
+    assert bgd(*small, "--set", "net.precision=bfloat16")[0] == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name == "permuted-mnist-smoke--net.precision=bfloat16"
+    code, out, _ = bgd("resume", folder, "--json")
+    assert (code, json.loads(out)["runs"]) == (0, [])
+
+
+def test_list_fits_80_columns_and_shows_times(bgd, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = bgd("list")
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= 80
+    (line,) = (line for line in lines if line.startswith("digits "))
+    record = next(one for one in json.loads(bgd("list", "--json")[1]) if one["name"] == "digits")
+    times = [preset["expected_time"] for preset in record["presets"].values()]
+    assert all(times)
+    assert [part.strip() for part in line.removeprefix("digits").split("  ") if part.strip()] == times
+
+
+def test_methods(bgd):
+    code, out, _ = bgd("methods")
+    assert code == 0
+    assert {"online-ewc", "bgd", "offline"} <= {line.split()[0] for line in out.splitlines() if line}
+    code, out, _ = bgd("methods", "online-ewc")
+    assert code == 0
+    assert "consolidate_every" in out
+    assert ">>>" not in out
+    record = json.loads(bgd("methods", "adam", "--json")[1])
+    assert record["settings"] == {"lr": 0.001}
+    assert record["needs"] == "nothing"

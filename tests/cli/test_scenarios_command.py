@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bgd.cli import app
-from bgd.cli.scenarios import DETAIL, TOLD
+from bgd.cli.scenarios import DETAIL, REVEALED
 from bgd.scenarios.errors import ScenarioError
 from bgd.scenarios.tree import QUESTIONS, SCENARIOS
 from bgd.scenarios.types import Knowledge
@@ -18,9 +18,9 @@ def test_shows_the_whole_tree():
         assert text in out
 
 
-def test_every_scenario_and_knowledge_has_words():
+def test_every_scenario_and_knowledge_is_described():
     assert set(DETAIL) == set(SCENARIOS)
-    assert set(TOLD) == set(Knowledge)
+    assert set(REVEALED) == set(Knowledge)
 
 
 def test_answers_by_options():
@@ -68,7 +68,7 @@ def test_the_tree_as_json_leads_to_every_scenario():
     assert found == set(SCENARIOS)
 
 
-def test_an_answer_as_json_and_questions_aside():
+def test_an_answer_as_json_with_questions_on_stderr():
     out = run(app, ["scenarios", "--json", "--ask", "--boundaries", "yes"], input="n\n").stdout
     verdict = json.loads(out)
     assert verdict["scenario"] == "discrete task-agnostic"
@@ -76,8 +76,8 @@ def test_an_answer_as_json_and_questions_aside():
     assert verdict["asked"] == ["boundaries", "task_in_training"]
 
 
-def test_whole_words_are_answers_too():
-    letters, words = (run(app, ["scenarios", "--ask"], input=text) for text in ("y\ny\nn\nn\n", "yes\nYes\nno\n no \n"))
-    assert words.exit_code == 0
-    assert "Please enter" not in words.output
-    assert words.output == letters.output
+def test_yes_and_no_are_answers_too():
+    letters, whole = (run(app, ["scenarios", "--ask"], input=text) for text in ("y\ny\nn\nn\n", "yes\nYes\nno\n no \n"))
+    assert whole.exit_code == 0
+    assert "Please enter" not in whole.output
+    assert whole.output == letters.output

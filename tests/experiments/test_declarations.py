@@ -1,10 +1,10 @@
-"""The built-in experiments: complete, true to the paper and to FACTS, and runnable without files or network."""
+"""The built-in experiments: complete, with the paper's values, and runnable without files or network."""
 
 import pytest
 
-from bgd.experiments import EXPERIMENTS, check_declaration, find, plan
-from bgd.experiments.plan import resolve
-from bgd.experiments.storage import Declaration, collect, declare
+from bgd.experiments import EXPERIMENTS, find, make_plan
+from bgd.experiments.layers import resolve
+from bgd.experiments.storage import Declaration, declare, read_comparison
 from bgd.runs.data import data_names
 from bgd.runs.executors import Job, in_this_process
 from bgd.runs.options import Options
@@ -26,7 +26,7 @@ NAMES = (
 )
 
 
-def test_all_are_there():
+def test_all_experiments_exist():
     assert set(NAMES) <= set(EXPERIMENTS)
     assert all(name == experiment.name for name, experiment in EXPERIMENTS.items())
 
@@ -34,15 +34,17 @@ def test_all_are_there():
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_preset_can_run(name):
     experiment = EXPERIMENTS[name]
-    check_declaration(experiment)
-    assert [name for name in experiment.presets if name not in ("short", "bfloat16")] == ["smoke", "quick", "paper"]
+    assert [name for name in experiment.presets if name != "short"] == ["smoke", "quick", "paper"]
+    assert all(preset.expected_time for preset in experiment.presets.values())
     for preset in experiment.presets:
-        configs = plan(experiment, preset)  # checks every run's settings and scenario
+        configs = make_plan(experiment, preset).configs  # validates every run's settings and scenario
         assert len({config.digest for config in configs}) == len(configs)
-    assert {name for config in plan(experiment, "smoke") for name in data_names(config.setup.data)} == {"digits"}
+    assert {name for config in make_plan(experiment, "smoke").configs for name in data_names(config.setup.data)} == {
+        "digits"
+    }
 
 
-# two methods of each are enough here: every method has its own tests, and the demo runs as a whole elsewhere
+# two methods of each are enough: every method has its own tests, and the demo runs as a whole elsewhere
 @pytest.mark.parametrize(
     ("name", "rows"),
     [
@@ -66,15 +68,15 @@ def test_smoke(name, rows, tmp_path, monkeypatch):
     monkeypatch.setenv("BGD_OFFLINE", "1")
     monkeypatch.delenv("BGD_DATA", raising=False)
     experiment = find(name)
-    configs = plan(experiment, "smoke", rows=rows)
+    configs = make_plan(experiment, "smoke", rows=rows).configs
     folders = declare(tmp_path, Declaration(experiment=experiment, preset="smoke"), configs)
     jobs = [Job(c, f, Options()) for c, f in zip(configs, folders, strict=True)]
     errors = [outcome.error for outcome in in_this_process(jobs, lambda *_: None) if outcome.error]
     assert not errors
-    collected = collect(tmp_path)
-    assert len(collected.results) == len(configs)
-    assert not collected.unfinished
-    assert not collected.outdated
+    stored = read_comparison(tmp_path)
+    assert len(stored.results) == len(configs)
+    assert not stored.unfinished
+    assert not stored.outdated
 
 
 @pytest.mark.parametrize(
@@ -94,12 +96,12 @@ def test_smoke(name, rows, tmp_path, monkeypatch):
         ("cifar10-timing", "K = 4", "accuracy", 89.32, None),
     ],
 )
-def test_what_the_paper_reports(name, row, column, mean, spread):
-    said = find(name).paper[row][column]
-    assert (said.mean, said.spread) == (mean, spread)
+def test_values_of_the_paper(name, row, column, mean, spread):
+    reported = find(name).paper[row][column]
+    assert (reported.mean, reported.spread) == (mean, spread)
 
 
-def test_every_cell_of_the_papers_tables_is_there():
+def test_every_cell_of_the_papers_tables_is_declared():
     for name, count in (
         ("labels-trick", 19),
         ("split-mnist", 33),
@@ -112,18 +114,20 @@ def test_every_cell_of_the_papers_tables_is_there():
         assert sum(len(cells) for cells in find(name).paper.values()) == count
 
 
-def test_what_the_paper_reports_of_each_task():
+def test_values_of_the_paper_for_each_task():
     experiment = find("vision-mix")
     for cells in experiment.paper.values():
-        said = cells["accuracy"]
-        assert len(said.tasks) == len(experiment.setup.data.mix) == 5
-        assert sum(said.tasks) / 5 == pytest.approx(said.mean, abs=0.011)  # the table's own average, to its digits
+        reported = cells["accuracy"]
+        assert len(reported.tasks) == len(experiment.setup.data.mix) == 5
+        assert sum(reported.tasks) / 5 == pytest.approx(
+            reported.mean, abs=0.011
+        )  # the table's own average, to its digits
     assert experiment.paper["BGD"]["accuracy"].tasks[-1] == 65.96
 
 
-def test_what_the_paper_reports_of_time():
-    said = {row: cells["accuracy"].seconds for row, cells in find("cifar10-timing").paper.items()}
-    ratios = {row: round(seconds / said["SGD"], 1) for row, seconds in said.items()}
+def test_times_of_the_paper():
+    times = {row: cells["accuracy"].seconds for row, cells in find("cifar10-timing").paper.items()}
+    ratios = {row: round(seconds / times["SGD"], 1) for row, seconds in times.items()}
     assert ratios == {"SGD": 1.0, "K = 2": 2.4, "K = 4": 4.5, "K = 10": 10.7}
 
 

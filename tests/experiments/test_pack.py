@@ -1,4 +1,4 @@
-"""A packed comparison says what its folder says."""
+"""A packed comparison gives the same report as its folder."""
 
 import json
 import math
@@ -11,7 +11,7 @@ import pytest
 
 from bgd.cli import main
 from bgd.experiments.pack import pack
-from bgd.experiments.storage import collect, run_folders
+from bgd.experiments.storage import read_comparison, run_folders
 from bgd.report.export import to_json
 from bgd.report.load import load
 from bgd.runs.errors import RunError
@@ -22,19 +22,26 @@ from bgd.runs.folder import read_config, write_json
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs")
     with pytest.raises(SystemExit, match="0"):
-        main(f"run mc-samples --preset smoke --methods sgd --seeds 1,2 --jobs 1 --quiet --out {out}".split())
+        main(f"run mc-samples --preset smoke --row sgd --seeds 1,2 --jobs 1 --quiet --out {out}".split())
     return out / "mc-samples-smoke"
 
 
-def test_the_place_of_the_results_is_nobody_elses_business(comparison: Path, tmp_path: Path) -> None:
+def test_paths_of_the_machine_are_not_published(comparison: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(comparison, tmp_path / comparison.name)
-    command = "bgd run mc-samples --out /home/somebody/secret --methods 'K = 2, capped'"
+    command = "bgd run mc-samples --out /home/somebody/secret --row 'K = 2, capped'"
     for path in (folder / "experiment.json", *folder.rglob("environment.json")):
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"command": command}))
+        content = json.loads(path.read_text()) | {"command": command}
+        if "experiment" in content:
+            content["experiment"]["import_paths"] = ["/home/somebody/secret"]
+        path.write_text(json.dumps(content))
     packed = pack(folder, tmp_path / "results")
-    found = [collect(packed).declaration.command, *(r.machine.command for r in collect(packed).results if r.machine)]
-    assert set(found) == {"bgd run mc-samples --methods 'K = 2, capped'"}
+    found = [
+        read_comparison(packed).declaration.command,
+        *(r.machine.command for r in read_comparison(packed).results if r.machine),
+    ]
+    assert set(found) == {"bgd run mc-samples --row 'K = 2, capped'"}
     assert len(found) == 1 + 2 * 2  # the declaration, and two seeds in two columns
+    assert "secret" not in "".join(path.read_text() for path in packed.iterdir())
 
 
 def test_a_report_of_the_pack_equals_that_of_the_folder(comparison: Path, tmp_path: Path) -> None:
@@ -42,7 +49,7 @@ def test_a_report_of_the_pack_equals_that_of_the_folder(comparison: Path, tmp_pa
     assert sorted(path.name for path in packed.iterdir()) == ["experiment.json", "runs.jsonl"]
     whole, small = load([comparison]), load([tmp_path / "results"])
     assert _digits(to_json(small)) == _digits(to_json(whole))
-    ours, theirs = collect(comparison), collect(packed)
+    ours, theirs = read_comparison(comparison), read_comparison(packed)
     assert [r.config for r in theirs.results] == [r.config for r in ours.results]
     for one, other in zip(theirs.results, ours.results, strict=True):
         assert np.allclose(one.R, other.R, rtol=1e-5)
@@ -65,32 +72,42 @@ def test_runs_beside_their_pack_count_once(comparison: Path, tmp_path: Path) -> 
     packed = pack(comparison, tmp_path)
     run = next(path for path in comparison.iterdir() if path.is_dir())
     (packed / run.name).symlink_to(run)
-    assert len(collect(packed).results) == len(collect(comparison).results)
+    assert len(read_comparison(packed).results) == len(read_comparison(comparison).results)
 
 
-def test_what_cannot_be_packed_or_read_is_named(comparison: Path, tmp_path: Path) -> None:
+def test_comparisons_that_cannot_be_packed_or_read_are_rejected(comparison: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="is the comparison itself"):
         pack(comparison, comparison.parent)
     packed = pack(comparison, tmp_path)
     path = packed / "runs.jsonl"
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(RunError, match=r"runs\.jsonl, line 4: not a run of this version"):
-        collect(packed)
+        read_comparison(packed)
 
 
 def test_the_command(comparison: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["pack", str(comparison.parent), "--out", str(tmp_path)])
     assert capsys.readouterr().out.strip() == str(tmp_path / "mc-samples-smoke")
-    with pytest.raises(SystemExit, match="1"):
-        main(["pack", str(tmp_path / "nothing")])
+    with pytest.raises(SystemExit, match="2"):
+        main(["pack", str(tmp_path / "nothing"), "--out", str(tmp_path)])
+
+
+def test_nothing_is_written_without_a_folder_to_write_to(
+    comparison: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match="2"):
+        main(["pack", str(comparison)])
+    assert "--out" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_remarks_beside_the_runs_reach_the_reports_and_survive_packing(comparison: Path, tmp_path: Path) -> None:
     packed = pack(comparison, tmp_path)
     (packed / "remarks.md").write_text("Two seeds only;\nthe rest *waits*.\n\nAnd so on.\n")
     pack(comparison, tmp_path)
-    assert collect(packed).remarks.endswith("And so on.")
+    assert read_comparison(packed).remarks.endswith("And so on.")
     for arguments in (["--markdown", str(tmp_path / "R.md")], ["--out", str(tmp_path / "page"), "--format", "html"]):
         with pytest.raises(SystemExit, match="0"):
             main(["report", str(packed), "--quiet", *arguments])
@@ -100,42 +117,42 @@ def test_remarks_beside_the_runs_reach_the_reports_and_survive_packing(compariso
     assert page.index("And so on.") > page.index("the rest *waits*")
 
 
-def test_a_network_that_blew_up_is_packed_as_json(comparison: Path, tmp_path: Path) -> None:
+def test_a_loss_that_is_not_finite_is_packed_as_json(comparison: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(comparison, tmp_path / "copy"))
-    first = collect(copy).results[0]
-    lost = [e.model_copy(update={"loss": [math.nan] * len(e.loss)}) for e in first.evaluations]
+    first = read_comparison(copy).results[0]
+    diverged = [e.model_copy(update={"loss": [math.nan] * len(e.loss)}) for e in first.evaluations]
     (path,) = (path for path in run_folders(copy) if read_config(path) == first.config)
-    write_json(path / "result.json", first.model_copy(update={"evaluations": lost}))
+    write_json(path / "result.json", first.model_copy(update={"evaluations": diverged}))
     packed = pack(copy, tmp_path / "results")
     for line in (packed / "runs.jsonl").read_text().splitlines():
-        json.loads(line, parse_constant=pytest.fail)  # JSON knows no NaN
-    assert math.isnan(collect(packed).results[0].evaluations[0].loss[0])
+        json.loads(line, parse_constant=pytest.fail)  # JSON has no NaN
+    assert math.isnan(read_comparison(packed).results[0].evaluations[0].loss[0])
 
 
-def test_remarks_come_along_but_replace_none(comparison: Path, tmp_path: Path) -> None:
+def test_remarks_are_packed_but_replace_none(comparison: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(comparison, tmp_path / "copy"))
     (copy / "remarks.md").write_text("From the runs.")
     packed = pack(copy, tmp_path / "results")
-    assert collect(packed).remarks == "From the runs."
+    assert read_comparison(packed).remarks == "From the runs."
     (packed / "remarks.md").write_text("Better.")
     pack(copy, tmp_path / "results")
-    assert collect(packed).remarks == "Better."
+    assert read_comparison(packed).remarks == "Better."
 
 
-def test_two_comparisons_of_one_name_are_not_packed_over_each_other(
+def test_two_comparisons_of_the_same_name_are_rejected(
     comparison: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for place in "ab":
-        shutil.copytree(comparison, tmp_path / place / comparison.name)
-    with pytest.raises(SystemExit, match="1"):
+    for name in "ab":
+        shutil.copytree(comparison, tmp_path / name / comparison.name)
+    with pytest.raises(SystemExit, match="2"):
         main(["pack", str(tmp_path / "a"), str(tmp_path / "b"), "--out", str(tmp_path / "results")])
-    assert "have one name: pack them one by one" in " ".join(capsys.readouterr().err.split())
+    assert "have the same name: pack them one by one" in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "results").exists()
 
 
-def without(comparison: Path, place: Path, seed: int) -> Path:
+def without(comparison: Path, folder: Path, seed: int) -> Path:
     """A copy that lacks the runs of a seed."""
-    copy = Path(shutil.copytree(comparison, place / comparison.name))
+    copy = Path(shutil.copytree(comparison, folder / comparison.name))
     for path in run_folders(copy):
         if read_config(path).seed == seed:
             shutil.rmtree(path)
@@ -160,7 +177,7 @@ def test_published_runs_of_another_declaration_are_not_packed_over(comparison: P
     assert b'"lr": 0.5' in (packed / "runs.jsonl").read_bytes()
 
 
-def test_failed_runs_are_not_forgotten(comparison: Path, tmp_path: Path) -> None:
+def test_failed_runs_are_recorded(comparison: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(comparison, tmp_path / comparison.name))
     failed = sorted(run_folders(copy))[0]
     (failed / "result.json").unlink()
@@ -171,9 +188,9 @@ def test_failed_runs_are_not_forgotten(comparison: Path, tmp_path: Path) -> None
     assert (one.state, one.why, one.config) == ("failed", "ValueError: no", read_config(failed))
     pack(
         without(comparison, tmp_path / "other", read_config(failed).seed), tmp_path / "results"
-    )  # which knows nothing of it
+    )  # which has no such run
     assert len(load(packed)[0].unfinished) == 1
-    pack(comparison, tmp_path / "results")  # in which the same run has been done
+    pack(comparison, tmp_path / "results")  # in which the same run has finished
     assert not (packed / "failed.jsonl").exists()
     assert not load(packed)[0].unfinished
 
@@ -183,14 +200,14 @@ def test_a_packed_run_that_is_planned_again_is_not_missing(comparison: Path, tmp
     for path in run_folders(comparison):
         (packed / path.name).mkdir()
         shutil.copy(path / "config.json", packed / path.name)
-    collected = collect(packed)
-    assert len(collected.results) == 4
-    assert not collected.unfinished
+    stored = read_comparison(packed)
+    assert len(stored.results) == 4
+    assert not stored.unfinished
 
 
-def test_a_seed_counts_once_whatever_the_device(comparison: Path, tmp_path: Path) -> None:
+def test_a_seed_counts_once_on_any_device(comparison: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(comparison, tmp_path / "copy"))
-    first = collect(copy).results[0]
+    first = read_comparison(copy).results[0]
     assert first.machine
     config = first.config.model_copy(update={"device": "cuda"})
     later = copy / "later"
@@ -198,7 +215,7 @@ def test_a_seed_counts_once_whatever_the_device(comparison: Path, tmp_path: Path
     write_json(later / "config.json", config)
     write_json(later / "result.json", first.model_copy(update={"config": config, "machine": None}))
     write_json(later / "environment.json", first.machine.model_copy(update={"finished": "2999-01-01T00:00:00+00:00"}))
-    collected = collect(copy)
-    assert len(collected.results) == 4
-    assert collected.results[0].config.device == "cuda"
-    assert len(collected.outdated) == 1
+    stored = read_comparison(copy)
+    assert len(stored.results) == 4
+    assert stored.results[0].config.device == "cuda"
+    assert len(stored.outdated) == 1

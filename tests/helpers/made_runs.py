@@ -59,8 +59,9 @@ def make_result(row: str, end: float, seed: int = 2019, column: str = "accuracy"
         )
         for k in range(TASKS + 1)
     ]
-    result = RunResult(
+    return RunResult(
         config=config,
+        upper_bound=config.method == "offline",
         task_names=[f"task {j + 1}" for j in range(TASKS)],
         iterations=1000,
         stages=stages,
@@ -81,4 +82,3 @@ def make_result(row: str, end: float, seed: int = 2019, column: str = "accuracy"
             finished="2026-01-02T03:04:05+00:00",
         ),
     )
-    return result.model_copy(update={"upper_bound": config.method == "offline"})

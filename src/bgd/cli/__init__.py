@@ -1,7 +1,8 @@
 """The command ``bgd``, assembled from one file per command group.
 
-A group is a file here with its own ``app = typer.Typer(...)`` (or one plain function), added by one line.
-Exit codes: 0 done; 1 an error of our own, said in one line (its class may choose another); 2 wrong usage.
+A group is a file of this folder with its own ``app = typer.Typer(...)`` (or one plain function), added by one line.
+Exit codes: 0 done; 1 something that was requested correctly failed, such as a run or a download; 2 wrong usage; 130
+interrupted. Errors are one line on stderr.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from rich.console import Console
 from bgd._version import __version__
 from bgd.cli import data, experiments
 from bgd.cli.doctor import doctor
+from bgd.cli.errors import FailedError
+from bgd.cli.methods import methods
 from bgd.cli.pack import pack
 from bgd.cli.report import compare, report
 from bgd.cli.resume import resume
 from bgd.cli.run import run
 from bgd.cli.scenarios import scenarios
 from bgd.errors import BGDError
+from bgd.runs.errors import Interrupted
 
 app = typer.Typer(
     name="bgd",
@@ -30,8 +34,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         print(f"bgd {__version__}")
         raise typer.Exit
 
@@ -48,6 +52,7 @@ def _root(
 
 app.add_typer(data.app, name="data")
 app.command(name="scenarios")(scenarios)
+app.command(name="methods")(methods)
 app.command(name="list")(experiments.list_)
 app.command(name="show")(experiments.show)
 app.command(name="run")(run)
@@ -59,7 +64,7 @@ app.command(name="doctor")(doctor)
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run the command; an error of our own becomes one line on stderr and an exit code, never a traceback.
+    """Run the command; an error that the user can fix becomes one line on stderr and an exit code, not a traceback.
 
     >>> main(["--version"])
     Traceback (most recent call last):
@@ -70,4 +75,4 @@ def main(args: list[str] | None = None) -> None:
     except BGDError as error:
         # soft_wrap: one line stays one line for scripts; markup off: a path may hold square brackets
         Console(stderr=True).print(f"bgd: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(error.exit_code)
+        sys.exit(error.exit_code if isinstance(error, FailedError | Interrupted) else 2)

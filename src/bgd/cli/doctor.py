@@ -43,18 +43,18 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON inst
 
 
 def examine() -> dict[str, Any]:
-    """All that the doctor sees.
+    """Everything that the doctor reports.
 
     >>> sorted(examine())
     ['data', 'extras', 'fast paths', 'folders', 'problems', 'versions']
     """
     problems: list[str] = []
     runs = results_folder()
-    folders = {"results": str(runs), "data cache": str(locate.cache_folder()), "data folder": "none named (BGD_DATA)"}
-    at_hand: dict[str, str] = {}
+    folders = {"results": str(runs), "data cache": str(locate.cache_folder()), "data folder": "not set (BGD_DATA)"}
+    available_data: dict[str, str] = {}
     try:
         folders["data folder"] = str(locate.data_folder() or folders["data folder"])
-        at_hand = bgd.data.available()
+        available_data = bgd.data.available()
     except DataError as error:
         problems.append(str(error))
     for name, folder in (("results", runs), ("data cache", locate.cache_folder())):
@@ -75,7 +75,9 @@ def examine() -> dict[str, Any]:
             "devices": ", ".join(_devices()),
         },
         "folders": folders,
-        "data": {name: at_hand.get(name, "not here; fetched when first used") for name in bgd.data.names()},
+        "data": {
+            name: available_data.get(name, "not on this machine; fetched when first used") for name in bgd.data.names()
+        },
         "problems": problems,
     }
 
@@ -97,7 +99,7 @@ def _print(found: dict[str, Any]) -> None:
     for problem in found["problems"]:
         console.print(f"problem: {problem}", style="red", markup=False, soft_wrap=True)
     if not found["problems"]:
-        console.print("all is well", style="green")
+        console.print("no problems found", style="green")
 
 
 def _version(package: str) -> str | None:

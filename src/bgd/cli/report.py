@@ -39,7 +39,7 @@ def report(
         typer.Option(
             "--out",
             "-o",
-            help="The folder to write to; by default report/ in the only FOLDER, else here.",
+            help="The folder to write to; by default report/ in the only FOLDER, else in this folder.",
             show_default=False,
         ),
     ] = None,
@@ -53,7 +53,7 @@ def report(
     figures: Annotated[
         Path | None,
         typer.Option(
-            help="ExecutorChoice the figures of --markdown go; by default figures/ beside it.", show_default=False
+            help="The folder for the figures of --markdown; by default figures/ beside it.", show_default=False
         ),
     ] = None,
     tensorboard: Annotated[
@@ -64,25 +64,25 @@ def report(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no tables.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Make tables, figures and one self-contained page from the results of runs, whatever is there of them.
+    """Make tables, figures and one self-contained page from the results of runs, also of incomplete comparisons.
 
     Prints the tables and the path of the page. The same results give the same files, byte for byte.
     """
     given = folders or [results_folder()]
     if figures and not markdown:
-        raise typer.BadParameter("goes with --markdown", param_hint="--figures")
+        raise typer.BadParameter("only together with --markdown", param_hint="--figures")
     for name, instead in (("--markdown", markdown), ("--tensorboard", tensorboard)):
         if instead and (out or formats != ",".join(DEFAULT_FORMATS)):
-            raise typer.BadParameter(f"does not go with {name}, which names its place", param_hint="--out, --format")
+            raise typer.BadParameter(
+                f"cannot be combined with {name}, which names its own path", param_hint="--out, --format"
+            )
     if markdown and tensorboard:
         raise typer.BadParameter("one at a time", param_hint="--markdown, --tensorboard")
     if tensorboard is not None:
         from bgd.report.tensorboard import write_events
 
         count = write_events(given, tensorboard)
-        print(
-            f"{formatting.count(count, 'run')}: look at them with tensorboard --logdir {shlex.quote(str(tensorboard))}"
-        )
+        print(f"{formatting.count(count, 'run')}: show them with tensorboard --logdir {shlex.quote(str(tensorboard))}")
         return
     wanted = list(FORMATS) if formats == "all" else [one.strip() for one in formats.split(",") if one.strip()]
     for one in wanted:
@@ -92,7 +92,7 @@ def report(
     if not (quiet or as_json):
         console = Console()
         for comparison in comparisons:
-            show(console, comparison, all_tables(comparison))
+            print_tables(console, comparison, all_tables(comparison))
     target = out or (given[0] / "report" if len(given) == 1 else Path("report"))
     command = _command(given, markdown, figures, title)
     if markdown is not None:
@@ -111,7 +111,7 @@ def compare(
     as_json: Json = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown instead.")] = False,
 ) -> None:
-    """Set two folders of results side by side: the difference of the means, with its standard error."""
+    """Compare two folders of results side by side: the difference of the means, with its standard error."""
     sides = load(a), load(b)
     found = [(one, two, side_by_side(one, two)) for one, two in pair_up(*sides)]
     if as_json:
@@ -142,18 +142,18 @@ def compare(
         console.print(f"A is {a}\nB is {b}", style="dim", highlight=False, markup=False, soft_wrap=True)
     for which, name in enumerate("AB"):
         if alone := [c for c in sides[which] if not any(c is pair[which] for pair in found)]:
-            said = ", ".join(" ".join(filter(None, (c.name or "unnamed", c.preset, *c.changes))) for c in alone)
-            Console(stderr=True).print(f"only in {name}: {said}", style="yellow", highlight=False, markup=False)
+            names = ", ".join(" ".join(filter(None, (c.name or "unnamed", c.preset, *c.changes))) for c in alone)
+            Console(stderr=True).print(f"only in {name}: {names}", style="yellow", highlight=False, markup=False)
 
 
-def show(console: Console, comparison: Comparison, chosen: Iterable[Table]) -> None:
-    """Tables of a comparison, the user's own values, whether it agrees with the paper, and what is missing."""
+def print_tables(console: Console, comparison: Comparison, chosen: Iterable[Table]) -> None:
+    """Print tables of a comparison, its overrides, whether it agrees with the paper, and what is missing."""
     for table in chosen:
         console.print(to_rich(table))
         console.print()
     if comparison.changes:
-        said = f"with {', '.join(comparison.changes)}\n"
-        console.print(said, style="yellow", highlight=False, markup=False, soft_wrap=True)
+        text = f"with {', '.join(comparison.changes)}\n"
+        console.print(text, style="yellow", highlight=False, markup=False, soft_wrap=True)
     verdicts = comparison.verdicts
     if verdicts:
         agree = sum(verdict is Verdict.AGREES for verdict in verdicts)
@@ -163,13 +163,13 @@ def show(console: Console, comparison: Comparison, chosen: Iterable[Table]) -> N
     if comparison.unfinished:
         missing = len(comparison.unfinished)
         failed = sum(one.state == "failed" for one in comparison.unfinished)
-        said = f", {failed} failed" if failed else ""
+        failures = f", {failed} failed" if failed else ""
         total = formatting.count(missing + len(comparison.runs), "run")
-        console.print(f"not complete: {missing} of {total} missing{said}; go on with bgd resume\n", style="red")
+        console.print(f"not complete: {missing} of {total} missing{failures}; continue with bgd resume\n", style="red")
 
 
 def _command(folders: list[Path], markdown: Path | None, figures: Path | None, title: str | None) -> str:
-    """As it would be typed again, without what is chance (the place of the program) or default."""
+    """The command to type again, without defaults and without the path of the program."""
     parts = ["bgd", "report", *map(str, folders)]
     for name, given in (("--markdown", markdown), ("--figures", figures), ("--title", title)):
         if given is not None:

@@ -1,4 +1,4 @@
-"""``bgd scenarios``: show the tree of the four questions, or answer it."""
+"""``bgd scenarios``: show the tree of the four questions, or answer them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Answer(StrEnum):
     NO = "no"
 
 
-TOLD = {
+REVEALED = {
     Knowledge.NOTHING: "nothing",
     Knowledge.BOUNDARIES: "when a task ends",
     Knowledge.TASK_ID: "the task, and when it ends",
@@ -47,11 +47,11 @@ def scenarios(
     task_in_training: Annotated[Answer | None, _option("task_in_training")] = None,
     task_in_testing: Annotated[Answer | None, _option("task_in_testing")] = None,
     shared_head: Annotated[Answer | None, _option("shared_head")] = None,
-    ask_me: Annotated[bool, typer.Option("--ask", help="Be asked, question by question.")] = False,
+    ask_me: Annotated[bool, typer.Option("--ask", help="Answer interactively, question by question.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
     """Show the tree of continual learning scenarios, or find yours by answering its four questions."""
-    console = Console(stderr=as_json)  # questions aside, so that stdout is JSON and nothing else
+    console = Console(stderr=as_json)  # questions go to stderr, so that stdout is JSON and nothing else
     given = {
         "boundaries": boundaries,
         "task_in_training": task_in_training,
@@ -60,21 +60,21 @@ def scenarios(
     }
     answers = {key: None if value is None else value is Answer.YES for key, value in given.items()}
     if ask_me:
-        answers = _interview(console, answers)
+        answers = _ask_questions(console, answers)
     elif all(value is None for value in answers.values()):
         if as_json:
             print(json.dumps(_tree_as_data(TREE), indent=2))
             return
-        console.print(_draw(TREE))
-        console.print("\n[dim]Answer it with --ask, or e.g. --boundaries yes --task-in-training no[/]")
+        console.print(_make_tree(TREE))
+        console.print("\n[dim]Answer them with --ask, or e.g. --boundaries yes --task-in-training no[/]")
         return
     elif answers["boundaries"] is None:
-        raise typer.BadParameter(f"answer it first: {QUESTIONS['boundaries']}", param_hint="--boundaries")
-    verdict = choose_scenario(**answers)  # type: ignore[arg-type]  # boundaries is answered by now
+        raise typer.BadParameter(f"answer this first: {QUESTIONS['boundaries']}", param_hint="--boundaries")
+    choice = choose_scenario(**answers)  # type: ignore[arg-type]  # boundaries is answered by now
     if as_json:
-        print(json.dumps(_as_data(verdict.scenario) | {"asked": verdict.asked, "notes": verdict.notes}, indent=2))
+        print(json.dumps(_as_data(choice.scenario) | {"asked": choice.asked, "notes": choice.notes}, indent=2))
     else:
-        _show(console, verdict)
+        _print_choice(console, choice)
 
 
 def _as_data(scenario: Scenario) -> dict[str, object]:
@@ -99,8 +99,8 @@ def _tree_as_data(node: Question | str) -> dict[str, object]:
     }
 
 
-def _interview(console: Console, answers: dict[str, bool | None]) -> dict[str, bool | None]:
-    """Put the questions of the branch that are still open."""
+def _ask_questions(console: Console, answers: dict[str, bool | None]) -> dict[str, bool | None]:
+    """Ask the open questions of the branch."""
     answers = dict(answers)
     node: Question | str = TREE
     while isinstance(node, Question):
@@ -112,38 +112,38 @@ def _interview(console: Console, answers: dict[str, bool | None]) -> dict[str, b
 
 
 class _YesOrNo(Confirm):
-    """Takes the words that it asks for, and their first letters, in any case."""
+    """Accepts yes and no, and their first letters, in any case."""
 
     def process_response(self, value: str) -> bool:
-        word = value.strip().lower()
-        return super().process_response({"yes": "y", "no": "n"}.get(word, word))
+        answer = value.strip().lower()
+        return super().process_response({"yes": "y", "no": "n"}.get(answer, answer))
 
 
-def _draw(node: Question) -> Tree:
+def _make_tree(node: Question) -> Tree:
     tree = Tree(f"[bold]{QUESTIONS[node.key]}[/] [dim]--{node.key.replace('_', '-')}[/]")
-    _grow(tree, node)
+    _add_branches(tree, node)
     return tree
 
 
-def _grow(tree: Tree, node: Question) -> None:
-    for word, following in (("yes", node.yes), ("no", node.no)):
+def _add_branches(tree: Tree, node: Question) -> None:
+    for answer, following in (("yes", node.yes), ("no", node.no)):
         if isinstance(following, Question):
             branch = tree.add(
-                f"{word}: [bold]{QUESTIONS[following.key]}[/] [dim]--{following.key.replace('_', '-')}[/]"
+                f"{answer}: [bold]{QUESTIONS[following.key]}[/] [dim]--{following.key.replace('_', '-')}[/]"
             )
-            _grow(branch, following)
+            _add_branches(branch, following)
         else:
-            tree.add(f"{word}: [bold green]{following} learning[/], {DETAIL[following]}")
+            tree.add(f"{answer}: [bold green]{following} learning[/], {DETAIL[following]}")
 
 
-def _show(console: Console, verdict: Choice) -> None:
-    scenario = verdict.scenario
+def _print_choice(console: Console, choice: Choice) -> None:
+    scenario = choice.scenario
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_row("scenario", f"[bold green]{scenario.name} learning[/], {DETAIL[scenario.name]}")
-    table.add_row("a learner is told", TOLD[scenario.reveals])
+    table.add_row("revealed to a learner", REVEALED[scenario.reveals])
     table.add_row("given at test", "sample and task" if scenario.task_in_testing else "the sample alone")
     table.add_row("outputs", "C, shared by all tasks" if scenario.shared_head else "T x C, C for each task")
-    table.add_row("asked", ", ".join(key.replace("_", " ") for key in verdict.asked))
+    table.add_row("asked", ", ".join(key.replace("_", " ") for key in choice.asked))
     console.print(table)
-    for note in verdict.notes:
+    for note in choice.notes:
         console.print(f"[dim]note: {note}[/]")

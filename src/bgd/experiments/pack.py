@@ -1,13 +1,13 @@
 """A comparison in two small files, to publish or to keep in a repository.
 
-experiment.json     the declaration, as in the folder that it comes from
+experiment.json     the declaration, as in the original folder
 runs.jsonl          a line for each finished run: what was measured, on what machine, by which command
 failed.jsonl        a line for each run that failed, if any did
 remarks.md          beside them, if there are any
 
-``bgd report`` and ``bgd compare`` read it as they read the folder. What only a resumed run needs stays behind, as does
-the place where results went; training losses do unless the experiment shows them; six digits of every measured number
-remain.
+``bgd report`` and ``bgd compare`` read it as they read the folder. Left out are files that only a resumed run needs,
+paths of the machine (``--out``, import paths), and training losses unless the experiment shows them; measured numbers
+keep six digits.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from bgd.experiments.storage import (
     FAILED,
     PACKED,
     REMARKS,
+    Declaration,
+    DeclaredRuns,
     FailedRun,
     StoredComparison,
-    collect,
-    declared,
     in_order,
+    read_comparison,
     read_lines,
     read_packed,
     run_key,
@@ -44,53 +45,63 @@ DIGITS = 6
 def pack(folder: Path, out: Path) -> Path:
     """Write a comparison's finished runs below ``out``, under the name of its folder; returns the new folder.
 
-    The order is that of the tables, so that the same results give the same bytes and a new run adds a line. What is
-    packed there already stays, unless the folder holds the same run anew. Failed runs are kept in mind, so that no
-    table is better for their absence.
+    The order is that of the tables, so that the same results give the same bytes and a new run adds a line. Runs that
+    are packed there already stay, unless the folder holds the same run. Failed runs are recorded too, so that no table
+    looks better for their absence.
 
     Raises:
         RunError: where there is no comparison, none of its runs has finished, or the packed ones do not fit it.
     """
-    collected = collect(folder)
-    if not collected.results:
-        raise RunError(f"{folder}: none of its runs has finished: go on with: bgd resume {folder}")
+    stored = read_comparison(folder)
+    if not stored.results:
+        raise RunError(f"{folder}: none of its runs has finished: continue with: bgd resume {folder}")
     target = out / folder.resolve().name
     if target.resolve() == folder.resolve():
         raise RunError(f"{target} is the comparison itself: choose another folder with --out")
-    experiment = collected.declaration.experiment
-    results = {run_key(result.config): result for result in _packed_before(target, collected)}
-    results |= {run_key(result.config): result for result in collected.results}
-    failed = [FailedRun(config=read_config(path), why=last_line(path)) for path in collected.failed]
-    before = read_lines(target / FAILED, FailedRun)
-    lost = list({run_key(one.config): one for one in (*before, *collected.lost, *failed)}.values())
-    lost = [one for one in lost if run_key(one.config) not in results and declared(collected.declaration, one.config)]
+    experiment = stored.declaration.experiment
+    declared = DeclaredRuns(stored.declaration)
+    results = {run_key(result.config): result for result in _packed_before(target, stored, declared)}
+    results |= {run_key(result.config): result for result in stored.results}
+    failed = [FailedRun(config=read_config(path), error=last_line(path)) for path in stored.failed]
+    known = (*read_lines(target / FAILED, FailedRun), *stored.packed_failures, *failed)
+    failures = [
+        one
+        for key, one in {run_key(one.config): one for one in known}.items()
+        if key not in results and one.config in declared
+    ]
     curves = shows_curves(experiment)
     with clear_errors(target):
         target.mkdir(parents=True, exist_ok=True)
-        command = without_out(collected.declaration.command)
-        write_declaration(target, collected.declaration.model_copy(update={"command": command}))
+        write_declaration(target, _without_paths(stored.declaration))
         write_atomically(
             target / PACKED, _lines(_small(result, curves) for result in in_order(experiment, results.values()))
         )
-        if lost:
-            write_atomically(target / FAILED, _lines(json.loads(one.model_dump_json()) for one in lost))
+        if failures:
+            write_atomically(target / FAILED, _lines(json.loads(one.model_dump_json()) for one in failures))
         else:
             (target / FAILED).unlink(missing_ok=True)
-        if collected.remarks and not (target / REMARKS).exists():  # those there may have been written since
+        if stored.remarks and not (target / REMARKS).exists():  # those there may have been written since
             write_atomically(target / REMARKS, (folder / REMARKS).read_bytes())
     return target
 
 
-def _packed_before(target: Path, collected: StoredComparison) -> list[RunResult]:
-    """What the target holds already; an error where the comparison that is to be packed does not know it."""
+def _packed_before(target: Path, stored: StoredComparison, declared: DeclaredRuns) -> list[RunResult]:
+    """The runs that the target holds already; an error if the comparison does not declare them."""
     before = read_packed(target)
-    strangers = [result.config for result in before if not declared(collected.declaration, result.config)]
-    if strangers:
+    undeclared = [result.config for result in before if result.config not in declared]
+    if undeclared:
         raise RunError(
-            f"{target / PACKED} holds {len(strangers)} of {len(before)} runs that {collected.folder} does not declare, "
-            f"such as {strangers[0].title}: choose another folder with --out, or remove that file to leave them out"
+            f"{target / PACKED} holds {len(undeclared)} of {len(before)} runs that {stored.folder} does not declare, "
+            f"such as {undeclared[0].title}: choose another folder with --out, or remove that file to leave them out"
         )
     return before
+
+
+def _without_paths(declaration: Declaration) -> Declaration:
+    """A declaration without folders of somebody's machine."""
+    content = declaration.model_dump(exclude_unset=True)
+    content["experiment"].pop("import_paths", None)
+    return Declaration.model_validate(content | {"command": without_out(declaration.command)})
 
 
 def _lines(records: Iterable[dict[str, Any]]) -> bytes:
@@ -108,7 +119,7 @@ def shows_curves(experiment: Experiment) -> bool:
 
 
 def _small(result: RunResult, curves: bool) -> dict[str, Any]:
-    # through JSON, in which the loss of a network that has blown up is "NaN": to Python it would be a bare NaN
+    # through JSON, in which the loss of a network that has diverged is "NaN": Python would write a bare NaN
     record: dict[str, Any] = json.loads(result.model_dump_json(exclude=None if curves else {"curve"}))
     if record.get("machine"):
         record["machine"]["command"] = without_out(record["machine"]["command"])
@@ -117,21 +128,18 @@ def _small(result: RunResult, curves: bool) -> dict[str, Any]:
 
 
 def without_out(command: str) -> str:
-    """A command without the place of its results, which is a path of somebody's machine and decides nothing.
+    """A command without the folder of its results, which is a path of somebody's machine and has no effect on them.
 
-    >>> without_out("bgd run digits --out /home/me/runs --methods 'K = 2, capped'")
-    "bgd run digits --methods 'K = 2, capped'"
+    >>> without_out("bgd run digits --out /home/me/runs --row 'K = 2, capped'")
+    "bgd run digits --row 'K = 2, capped'"
     """
-    try:
-        words = shlex.split(command)
-    except ValueError:  # as some early runs wrote it, without quotes
-        return command
+    parts = shlex.split(command)
     kept = [
-        word
-        for before, word in zip(["", *words], words, strict=False)
-        if "--out" not in (before, word) and not word.startswith("--out=")
+        part
+        for before, part in zip(["", *parts], parts, strict=False)
+        if "--out" not in (before, part) and not part.startswith("--out=")
     ]
-    return command if kept == words else shlex.join(kept)
+    return command if kept == parts else shlex.join(kept)
 
 
 def rounded(value: Any) -> Any:

@@ -1,8 +1,8 @@
-"""The same work is done once: a run that another comparison has finished is taken over, under its new name.
+"""Reuse of results: a run that another comparison has finished is copied, under its new labels.
 
-Tables share cells: class learning without the labels trick stands in two of them, BGD with K = 10 in three. Labels
-(experiment, preset, row, column) decide nothing about a run; everything else must be equal. Packed results count as
-well: with them in its place, a comparison goes on where another machine left it.
+Tables share cells: class learning without the labels trick is in two of them, BGD with K = 10 in three. Labels
+(experiment, preset, row, column) have no effect on a run; everything else must be equal. Packed results count as well:
+with a copy of them in the results folder, a comparison continues where another machine stopped.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from bgd.runs.result import Machine, RunResult
 LABELS = ("experiment", "preset", "row", "column")
 
 
-def work(config: RunConfig, defaults: Mapping[str, Any] | None = None) -> str:
-    """What decides the numbers of a run, with every setting that was left to its default; labels are no part of it.
+def computation(config: RunConfig, defaults: Mapping[str, Any] | None = None) -> str:
+    """What determines the numbers of a run, with every setting that was left at its default; labels do not.
 
-    ``defaults`` are the method's of today, unless those of the day of the run are given.
+    ``defaults`` are the method's own of today, unless those of the time of the run are given.
 
     >>> one = RunConfig(method="sgd", row="SGD", settings={"lr": 0.01})
-    >>> work(one) == work(RunConfig(method="sgd", experiment="another")) != work(one.model_copy(update={"seed": 1}))
+    >>> same, other = RunConfig(method="sgd", experiment="another"), one.model_copy(update={"seed": 1})
+    >>> computation(one) == computation(same) != computation(other)
     True
     """
     everything: dict[str, Any] = config.model_dump(mode="json", exclude=set(LABELS))
@@ -43,63 +44,73 @@ def work(config: RunConfig, defaults: Mapping[str, Any] | None = None) -> str:
 
 
 class ReusableRun(NamedTuple):
-    """A finished run that has done the work of a planned one: where it lies, and its result."""
+    """A finished run that has computed what a planned one would: where it is, and its result."""
 
-    place: Path
+    source: Path
     result: RunResult
 
 
 def find_reusable(
     planned: Mapping[Path, RunConfig], experiment: Experiment, others: Path, threads: int
 ) -> dict[Path, ReusableRun]:
-    """Planned runs of an experiment, by their folders, whose work is done in a run below ``others``.
+    """Planned runs of an experiment, by their folders, for which a run below ``others`` has the result.
 
-    Only results of runs with as many threads, the same versions of this package and of torch, and the same arrays
-    where these are the user's own count, since their bits differ otherwise, and whose method's file is as it was then,
-    where that is known. A setting that a run left to its default is what it was on the day of the run. What cannot be
-    read is passed over, as is a packed run whose training losses were left out where they are to be shown.
+    Results count only if their bits are the same: from runs with as many threads, the same versions of this package and
+    of torch, the same arrays where these are the user's own, and unchanged code. A setting that a run left at its
+    default has the value of the time of the run. Files that cannot be read are skipped, as are packed runs without
+    training losses where these are to be shown.
     """
-    wanted = {work(config): path for path, config in planned.items() if not finished(path)}
+    wanted = {computation(config): path for path, config in planned.items() if not finished(path)}
     found: dict[Path, ReusableRun] = {}
-    for place, done, result in _done_below(others, wanted) if wanted else ():
+    for source, done, result in _finished_below(others, wanted) if wanted else ():
         path = wanted[done]
-        here = describe(threads, data_digest(planned[path].setup.data), code_digest(planned[path]))
-        if path in found or result.machine is None or not _alike(result.machine, here):
+        ours = describe(threads, data_digest(planned[path].setup.data), code_digest(planned[path]))
+        if path in found or result.machine is None or not _same_bits(result.machine, ours):
             continue
         if result.curve or not shows_curves(experiment):
-            found[path] = ReusableRun(place, result)
+            found[path] = ReusableRun(source, result)
     return found
 
 
 def reuse_results(planned: Mapping[Path, RunConfig], found: Mapping[Path, ReusableRun]) -> None:
-    """Finish planned runs with the results that were found; the machine's record, with its time, comes along."""
-    for path, (place, result) in found.items():
+    """Finish planned runs with the results that were found, including the record of their machine and time."""
+    for path, (source, result) in found.items():
         target, config = RunFolder(path), planned[path]
         with target.opened(config):
-            if (lines := place / "metrics.jsonl").is_file():  # a packed run has none
+            if (lines := source / "metrics.jsonl").is_file():  # a packed run has none
                 (path / "metrics.jsonl").write_bytes(lines.read_bytes())
             assert result.machine is not None
             target.finish(result.model_copy(update={"config": config}), result.machine)
 
 
-def _done_below(others: Path, wanted: Container[str]) -> Iterator[tuple[Path, str, RunResult]]:
-    """Finished work that is wanted: whole runs with their folders, then packed ones with the file that holds them."""
+def is_by_other_code(config: RunConfig, folder: Path) -> bool:
+    """Whether the code of a run has changed since it was made; False where that was not recorded.
+
+    >>> is_by_other_code(RunConfig(method="sgd"), Path("no-such-run"))
+    False
+    """
+    machine, now = read_machine(folder), code_digest(config)
+    return machine is not None and machine.versions.get("code", now) != now
+
+
+def _finished_below(others: Path, wanted: Container[str]) -> Iterator[tuple[Path, str, RunResult]]:
+    """Wanted results: those of whole runs with their folders, then packed ones with the file that holds them."""
     for folder in sorted(run_folders(others)):
         with suppress(BGDError):
             if not finished(folder) or not (machine := read_machine(folder)):
                 continue
-            if (done := work(read_config(folder), machine.settings)) in wanted:
+            if (done := computation(read_config(folder), machine.settings)) in wanted:
                 yield folder, done, read_result(folder)
     for file in sorted(others.rglob(PACKED)):
         with suppress(BGDError):
             for result in read_packed(file.parent):
-                if result.machine and (done := work(result.config, result.machine.settings)) in wanted:
+                if result.machine and (done := computation(result.config, result.machine.settings)) in wanted:
                     yield file, done, result
 
 
-def _alike(one: Machine, other: Machine) -> bool:
-    # "threads" is among the versions of a run that was resumed with other threads, and whose bits are like no other's
+def _same_bits(one: Machine, other: Machine) -> bool:
+    # "threads" is among the versions of a run that was resumed with another number of threads: its bits are unique
     kinds = ("bgd", "torch", "data", "threads")
-    versions = [[machine.versions.get(what) for what in kinds] for machine in (one, other)]
+    versions = [[machine.versions.get(kind) for kind in kinds] for machine in (one, other)]
     codes = {machine.versions["code"] for machine in (one, other) if "code" in machine.versions}
     return one.threads == other.threads and versions[0] == versions[1] and len(codes) < 2

@@ -1,23 +1,26 @@
 """The folder of a comparison: its declaration, and a folder for each of its runs.
 
-experiment.json     the declaration (with the user's own changes), the preset, and the command that made it
+experiment.json     the declaration, the preset, the overrides, and the command that made it
 <run>/              see bgd.runs.folder
-remarks.md          what people make of the results, if they wrote it down: reports show it
+remarks.md          what people conclude from the results, if they wrote it down: reports show it
 runs.jsonl          finished runs in short, where a comparison was packed: see bgd.experiments.pack
 failed.jsonl        beside it, those that failed
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import Field, ValidationError
 
-from bgd.experiments.declaration import Experiment
-from bgd.experiments.plan import resolve, run_folder
+from bgd.experiments.declaration import Experiment, ExperimentError
+from bgd.experiments.folders import run_folder
+from bgd.experiments.layers import resolve
+from bgd.experiments.overrides import Overrides, parse_overrides
+from bgd.experiments.selection import RunKey
 from bgd.files import write_atomically
 from bgd.runs.config import RunConfig, Strict
 from bgd.runs.errors import RunError
@@ -26,8 +29,7 @@ from bgd.runs.result import RunResult
 
 FILE, PACKED, FAILED, REMARKS = "experiment.json", "runs.jsonl", "failed.jsonl", "remarks.md"
 
-Kind = TypeVar("Kind", bound=Strict)
-RunKey = tuple[str, str, int]
+Record = TypeVar("Record", bound=Strict)
 
 
 class Declaration(Strict):
@@ -35,7 +37,7 @@ class Declaration(Strict):
 
     experiment: Experiment
     preset: str
-    changes: tuple[str, ...] = Field(default=(), description="the user's own values, key=value")
+    overrides: tuple[str, ...] = Field(default=(), description="key=value, over whatever is declared")
     command: str = ""
 
 
@@ -43,24 +45,24 @@ class FailedRun(Strict):
     """A run that failed, in short."""
 
     config: RunConfig
-    why: str = Field(default="", description="the last line of the error")
+    error: str = Field(default="", description="the last line of the traceback")
 
 
 @dataclass(frozen=True)
 class StoredComparison:
-    """All that a folder holds of a comparison, read.
+    """The content of a comparison's folder.
 
     Attributes:
         folder: of the comparison.
         declaration: what is compared.
         results: of finished runs, in the order of the declaration's columns, rows and seeds.
         unfinished: folders of runs that wait, were interrupted, or failed.
-        failed: of these, the folders with a traceback.
-        outdated: folders of runs that are not (or no longer) what the declaration says, or that another run of the same
-            row, column and seed has followed (on another device); left out of the results.
+        failed: those of the unfinished folders that hold a traceback.
+        outdated: folders of runs that the declaration does not (or no longer) describe, or that a later run of the same
+            row, column and seed replaces (on another device); left out of the results.
         damaged: folders of finished runs whose result cannot be read, with the reason.
-        lost: runs that had failed when the comparison was packed, and have not been done since.
-        remarks: what people make of the results, in Markdown.
+        packed_failures: runs that had failed when the comparison was packed, and have not been run since.
+        remarks: what people conclude from the results, in Markdown.
     """
 
     folder: Path
@@ -70,12 +72,34 @@ class StoredComparison:
     failed: list[Path] = field(default_factory=list)
     outdated: list[Path] = field(default_factory=list)
     damaged: dict[Path, str] = field(default_factory=dict)
-    lost: list[FailedRun] = field(default_factory=list)
+    packed_failures: list[FailedRun] = field(default_factory=list)
     remarks: str = ""
 
 
-def declare(folder: Path, declaration: Declaration, configs: list[RunConfig]) -> list[Path]:
-    """Write a comparison down before it begins, with a folder for each of its runs; returns these."""
+class DeclaredRuns:
+    """Which configurations a declaration describes.
+
+    >>> from bgd.experiments import find, make_plan
+    >>> plan = make_plan(find("digits"), "smoke", rows=["SGD"])
+    >>> runs = DeclaredRuns(Declaration(experiment=plan.experiment, preset=plan.preset))
+    >>> plan.configs[0] in runs, plan.configs[0].model_copy(update={"settings": {"lr": 9}}) in runs
+    (True, False)
+    """
+
+    def __init__(self, declaration: Declaration) -> None:
+        self.declaration = declaration
+        self.overrides: Overrides = parse_overrides(declaration.experiment, declaration.overrides)
+
+    def __contains__(self, config: RunConfig) -> bool:
+        experiment = self.declaration.experiment
+        if config.row not in experiment.rows or config.column not in experiment.columns:
+            return False
+        preset, key = self.declaration.preset, run_key(config)
+        return resolve(experiment, preset, *key, config.device, self.overrides).digest == config.digest
+
+
+def declare(folder: Path, declaration: Declaration, configs: Sequence[RunConfig]) -> list[Path]:
+    """Write the declaration of a comparison and a folder for each of its runs; returns these."""
     with clear_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         write_declaration(folder, declaration)
@@ -87,7 +111,7 @@ def declare(folder: Path, declaration: Declaration, configs: list[RunConfig]) ->
 
 def write_declaration(folder: Path, declaration: Declaration) -> None:
     """Write a declaration to its folder."""
-    # what is unset stays out: it would be read as set, and no longer show what lies below
+    # keys that are not set stay out: they would be read as set, and override the layers below
     content = declaration.model_dump_json(indent=1, exclude_unset=True).encode() + b"\n"
     write_atomically(folder / FILE, content)
 
@@ -107,50 +131,72 @@ def read_declaration(folder: Path) -> Declaration:
         raise RunError(f"{folder / FILE}: not a declaration of this version: {error.errors()[0]['msg']}") from error
 
 
-def collect(folder: str | Path) -> StoredComparison:
+def read_comparison(folder: str | Path) -> StoredComparison:
     """Read a comparison from its folder, whatever state its runs are in."""
     folder = Path(folder)
     declaration = read_declaration(folder)
     remarks = folder / REMARKS
     comparison = StoredComparison(folder, declaration, remarks=remarks.read_text().strip() if remarks.is_file() else "")
-    done: list[tuple[Path, RunResult]] = []
-    waiting: dict[Path, str] = {}
-    for path in sorted(run_folders(folder)):
-        config = read_config(path)
-        if not declared(declaration, config):
-            comparison.outdated.append(path)
-        elif finished(path):
-            try:
-                done.append((path, read_result(path)))
-            except RunError as error:  # one damaged file is no reason to show nothing of the others
-                comparison.damaged[path] = str(error)
-        else:
-            waiting[path] = config.digest
-    there = {result.config.digest for _, result in done}
-    for result in read_packed(folder):
-        if not declared(declaration, result.config):
-            comparison.outdated.append(folder / PACKED)
-        elif result.config.digest not in there:
-            done.append((folder / PACKED, result))
+    try:
+        declared = DeclaredRuns(declaration)
+    except ExperimentError as error:
+        raise RunError(f"{folder / FILE}: {error}") from error
+    done, waiting = _read_runs(comparison, declared)
+    _read_packed_runs(comparison, declared, done)
     newest: dict[RunKey, tuple[Path, RunResult]] = {}
     for path, result in sorted(done, key=lambda one: one[1].machine.finished if one[1].machine else ""):
         if before := newest.get(key := run_key(result.config)):
             comparison.outdated.append(before[0])
         newest[key] = (path, result)
     comparison.results.extend(in_order(declaration.experiment, (result for _, result in newest.values())))
-    have = {result.config.digest for result in comparison.results}
-    comparison.unfinished.extend(path for path, digest in waiting.items() if digest not in have)
+    known = {result.config.digest for result in comparison.results}
+    comparison.unfinished.extend(path for path, digest in waiting.items() if digest not in known)
     comparison.failed.extend(path for path in comparison.unfinished if (path / "failure.txt").exists())
-    have |= set(waiting.values())
-    lost = (one for one in read_lines(folder / FAILED, FailedRun) if declared(declaration, one.config))
-    comparison.lost.extend(one for one in lost if one.config.digest not in have)
+    known |= set(waiting.values())
+    failures = (one for one in read_lines(folder / FAILED, FailedRun) if one.config in declared)
+    comparison.packed_failures.extend(one for one in failures if one.config.digest not in known)
     comparison.outdated[:] = list(dict.fromkeys(comparison.outdated))
     return comparison
 
 
+def _read_runs(
+    comparison: StoredComparison, declared: DeclaredRuns
+) -> tuple[list[tuple[Path, RunResult]], dict[Path, str]]:
+    """Results by folder, and the digests of runs without a result; outdated and damaged ones are noted."""
+    done: list[tuple[Path, RunResult]] = []
+    waiting: dict[Path, str] = {}
+    for path in sorted(run_folders(comparison.folder)):
+        config = read_config(path)
+        if config not in declared:
+            comparison.outdated.append(path)
+        elif finished(path):
+            try:
+                done.append((path, read_result(path)))
+            except RunError as error:  # one damaged file must not hide the other results
+                comparison.damaged[path] = str(error)
+        else:
+            waiting[path] = config.digest
+    return done, waiting
+
+
+def _read_packed_runs(comparison: StoredComparison, declared: DeclaredRuns, done: list[tuple[Path, RunResult]]) -> None:
+    """Add packed results that have no folder of their own."""
+    file = comparison.folder / PACKED
+    known = {result.config.digest for _, result in done}
+    for result in read_packed(comparison.folder):
+        if result.config not in declared:
+            comparison.outdated.append(file)
+        elif result.config.digest not in known:
+            done.append((file, result))
+
+
 def run_key(config: RunConfig) -> RunKey:
-    """Where a run stands in its comparison: row, column and seed."""
-    return config.row, config.column, config.seed
+    """What identifies a run in its comparison.
+
+    >>> run_key(RunConfig(method="sgd", row="SGD", column="class", seed=3))
+    RunKey(row='SGD', column='class', seed=3)
+    """
+    return RunKey(config.row, config.column, config.seed)
 
 
 def in_order(experiment: Experiment, results: Iterable[RunResult]) -> list[RunResult]:
@@ -160,7 +206,7 @@ def in_order(experiment: Experiment, results: Iterable[RunResult]) -> list[RunRe
 
 
 def read_packed(folder: Path) -> list[RunResult]:
-    """The runs of ``runs.jsonl``; none where there is no such file.
+    """The runs of ``runs.jsonl``; none if there is no such file.
 
     >>> read_packed(Path("no-such-folder"))
     []
@@ -168,8 +214,8 @@ def read_packed(folder: Path) -> list[RunResult]:
     return read_lines(folder / PACKED, RunResult)
 
 
-def read_lines(path: Path, kind: type[Kind]) -> list[Kind]:
-    """What a file holds, a line for each; nothing where there is no such file."""
+def read_lines(path: Path, kind: type[Record]) -> list[Record]:
+    """The records of a file, one per line; none if there is no such file."""
     if not path.is_file():
         return []
     records = []
@@ -181,15 +227,6 @@ def read_lines(path: Path, kind: type[Kind]) -> list[Kind]:
             where = ".".join(map(str, first["loc"])) or "the line"
             raise RunError(f"{path}, line {number}: not a run of this version: {where}: {first['msg']}") from error
     return records
-
-
-def declared(declaration: Declaration, config: RunConfig) -> bool:
-    """Whether a run is what the declaration says of its row, column and seed."""
-    experiment = declaration.experiment
-    if config.row not in experiment.rows or config.column not in experiment.columns:
-        return False
-    expected = resolve(experiment, declaration.preset, config.row, config.column, config.seed, config.device)
-    return expected.digest == config.digest
 
 
 def run_folders(folder: Path) -> list[Path]:

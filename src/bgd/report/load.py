@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bgd.errors import BGDError
 from bgd.experiments import EXPERIMENTS
-from bgd.experiments.storage import FILE, StoredComparison, collect, run_folders
+from bgd.experiments.storage import FILE, StoredComparison, read_comparison, run_folders
 from bgd.report.summary import Comparison, Unfinished, compare
 from bgd.report.summary.rows import row_of
 from bgd.runs.folder import finished, last_line, read_config, read_result
@@ -50,7 +50,7 @@ def load(folders: str | Path | Iterable[str | Path]) -> list[Comparison]:
             raise ReportError(f"{folder}: no such folder: name the folder of a comparison, see bgd run")
         declared = sorted(path.parent for path in folder.rglob(FILE))
         for one in declared:
-            found.setdefault(one.resolve(), compare_stored(collect(one)))
+            found.setdefault(one.resolve(), compare_stored(read_comparison(one)))
         undeclared = [run for run in run_folders(folder) if not any(one in run.parents for one in declared)]
         if undeclared:
             found.setdefault(folder.resolve(), _compare_undeclared(folder, sorted(undeclared)))
@@ -69,10 +69,10 @@ def compare_stored(stored: StoredComparison) -> Comparison:
         stored.results,
         declaration.experiment,
         [_unfinished(path) for path in stored.unfinished]
-        + [Unfinished(one.config, "failed", one.why) for one in stored.lost]
-        + [Unfinished(read_config(path), "failed", why) for path, why in stored.damaged.items()],
+        + [Unfinished(one.config, "failed", one.error) for one in stored.packed_failures]
+        + [Unfinished(read_config(path), "failed", reason) for path, reason in stored.damaged.items()],
         preset=declaration.preset,
-        changes=declaration.changes,
+        changes=declaration.overrides,
     )
     return replace(comparison, remarks=stored.remarks, outdated=len(stored.outdated))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bgd.experiments.plan import places
+from bgd.experiments.selection import select_runs
 from bgd.report import formatting
 from bgd.report.summary.types import Comparison
 from bgd.runs.result import RunResult
@@ -50,7 +50,7 @@ def missing_rows(comparison: Comparison) -> list[str]:
         return []
     missing: dict[str, list[str]] = {}
     declared: dict[str, set[str]] = {}
-    for row, column, _ in places(experiment, comparison.preset, seeds=[0]):
+    for row, column, _ in select_runs(experiment, comparison.preset, seeds=[0]):
         declared.setdefault(row, set()).add(column)
         if (row, column) not in comparison.entries:
             missing.setdefault(row, []).append(column)

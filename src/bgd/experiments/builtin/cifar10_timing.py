@@ -30,24 +30,26 @@ EXPERIMENT = Experiment(
     figures=("learning-curves",),
     times_of="SGD",
     presets={
-        "smoke": smoke_images(bgd=()),
+        "smoke": smoke_images(expected_time="1 min", bgd=()),
         "quick": Preset(
+            expected_time="2 min",
             about="minutes: one epoch on 384 images",
             setup=Setup(
                 data=DataConfig(train=384, test=256), stream=StreamConfig(epochs=1), test=TestConfig(evaluations=1)
             ),
         ),
         "short": Preset(
+            expected_time="4 min",
             about="one epoch on 640 images: for the times, not for the accuracies",
             setup=Setup(
                 data=DataConfig(train=640, test=256), stream=StreamConfig(epochs=1), test=TestConfig(evaluations=1)
             ),
         ),
-        "paper": Preset(about="400 epochs, one seed"),
+        "paper": Preset(expected_time="80 days", about="400 epochs, one seed"),
     },
     notes=(
-        "The paper does not name the network. Its 89 % lies nearest to that of the VGG16-like network without "
-        "BatchNorm (88.41 with K = 10), which is used here, with the settings of that experiment.",
+        "The paper does not name the network. Its 89 % is nearest to that of the VGG16-like network without "
+        "BatchNorm (88.41 with K = 10), which is used, with the settings of that experiment.",
         "The paper's times are those of a GeForce GTX 1080 Ti and of all 50,000 images: compare the ratios.",
         "K networks one after the other, as the paper's; the last row evaluates them side by side in one pass.",
         "On a CPU the seconds are processor time: measure with one thread, and with --no-reuse, so that all rows are "

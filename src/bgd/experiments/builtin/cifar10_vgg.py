@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bgd.experiments.builtin.presets import BGD, IMAGES_STAND_IN, paper, smoke_images
-from bgd.experiments.declaration import Cell, Experiment, Preset, Reported, Row
+from bgd.experiments.declaration import Experiment, Preset, Reported, Row, RowInColumn
 from bgd.runs.config import AugmentConfig, DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
 WITHOUT, WITH = "without BN", "with BN"
@@ -52,16 +52,16 @@ EXPERIMENT = Experiment(
     setup=SETUP,
     columns={WITHOUT: Setup(), WITH: Setup(net=NetConfig(name="vgg16-bn", init="torch-zero-bias"))},
     rows={
-        "BGD": Row(method="bgd", settings=STEEP, columns={WITH: Cell(settings={"std_init": 0.011, "lr": 8.0})}),
+        "BGD": Row(method="bgd", settings=STEEP, columns={WITH: RowInColumn(settings={"std_init": 0.011, "lr": 8.0})}),
         "SGD": Row(method="sgd", settings=SGD),
         "Adam": Row(method="adam", settings={"lr": 0.001}),
         "BBB": Row(method="bbb", settings=RELAXED | {"lr": 0.001, "std_init": 0.01}),
         "Noisy Adam": Row(method="noisy-adam", settings=RELAXED | {"lr": 0.001, "prior_variance": 0.1}),
-        "K-FAC": Row(method="kfac", settings=NATURAL, columns={WITH: Cell(settings={"kl_clip": 0.01})}),
+        "K-FAC": Row(method="kfac", settings=NATURAL, columns={WITH: RowInColumn(settings={"kl_clip": 0.01})}),
         "Noisy K-FAC": Row(
             method="noisy-kfac",
             settings=NATURAL | RELAXED | {"prior_variance": 0.1},
-            columns={WITH: Cell(settings={"kl_clip": 0.01, "prior_variance": 1.0})},
+            columns={WITH: RowInColumn(settings={"kl_clip": 0.01, "prior_variance": 1.0})},
         ),
     },
     paper={
@@ -74,8 +74,9 @@ EXPERIMENT = Experiment(
     },
     figures=("learning-curves", "stds"),
     presets={
-        "smoke": smoke_images(),
+        "smoke": smoke_images(expected_time="2 min"),
         "quick": Preset(
+            expected_time="5 min",
             about="minutes: two epochs on 512 images, K = 2",
             setup=Setup(
                 data=DataConfig(train=512, test=256), stream=StreamConfig(epochs=2), test=TestConfig(evaluations=2)
@@ -83,23 +84,28 @@ EXPERIMENT = Experiment(
             settings={"BGD": {"mc_samples": 2}, **OFTEN},
         ),
         "short": Preset(
+            expected_time="30 min",
             about="three epochs on 2,048 images, 500 to test on; K-FAC inverts every 20 iterations",
             setup=Setup(
                 data=DataConfig(train=2_048, test=500), stream=StreamConfig(epochs=3), test=TestConfig(evaluations=2)
             ),
             settings=OFTEN,
         ),
-        "paper": paper("the paper's own scale: 400 epochs, one seed; days on a GPU, do not try it on a CPU"),
+        "paper": paper(
+            "the paper's own scale: 400 epochs, one seed; days on a GPU, do not try it on a CPU",
+            expected_time="70 days",
+        ),
     },
     notes=(
-        "The paper gives no value for BBB and Noisy Adam with BatchNorm ('extreme instability'); here they run.",
-        "Without BatchNorm weights begin by He et al.'s rule, as the paper says of BGD: in its form by outputs, as "
-        "torch's VGG had it then, since by inputs K = 2 blows up here in three iterations, and the paper's did not. "
+        "The paper gives no value for BBB and Noisy Adam with BatchNorm ('extreme instability'); this experiment runs "
+        "them.",
+        "Without BatchNorm weights start by He et al.'s rule, as the paper states for BGD: in its form by outputs, as "
+        "torch's VGG had it then, since by inputs K = 2 diverges in three iterations, and the paper's did not. "
         "With BatchNorm as torch's own, biases at 0.",
         "Crops are from a frame of 4 zeros; the learning rate of Adam (0.001), the whole of BBB and Noisy Adam but "
         "lambda = 0.1 are ours: the paper does not give them.",
-        "K-FAC and Noisy K-FAC have Zhang et al.'s published settings, but 400 epochs as all others here.",
-        "In short and quick, SGD never comes to the end of its first 100 epochs: its learning rate stays 0.01.",
+        "K-FAC and Noisy K-FAC have Zhang et al.'s published settings, but 400 epochs as all other rows.",
+        "In short and quick, SGD never reaches the end of its first 100 epochs: its learning rate stays 0.01.",
         IMAGES_STAND_IN,
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bgd.experiments.builtin.presets import BGD, IMAGES_STAND_IN, TINY_IMAGES, paper, smoke_images
+from bgd.experiments.builtin.presets import BGD, IMAGES_STAND_IN, paper, smoke_images, tiny_mix
 from bgd.experiments.declaration import Experiment, Preset, Row
 from bgd.runs.config import DataConfig, NetConfig, SetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -21,7 +21,7 @@ def pairs(name: str) -> tuple[SetConfig, ...]:
 EXPERIMENT = Experiment(
     name="cifar-10-100",
     title="CIFAR10, then five times ten classes of CIFAR100",
-    shows="Accuracy on each task when all have been learnt: in the paper BGD, which is told nothing of a task's end, "
+    shows="Accuracy on each task when all have been learnt: in the paper BGD, which gets no task boundaries, "
     "is between keeping the old and learning the new. As tasks go by, ever more stds fall below where they began.",
     source="Figures 'Test accuracy per task on last epoch for continual learning on CIFAR10 and subsets of CIFAR100' "
     "and 'The histogram of STD values' beside it",
@@ -40,23 +40,28 @@ EXPERIMENT = Experiment(
     },
     figures=("each-task", "stds", "accuracy-by-task", "matrix"),
     presets={
-        "smoke": smoke_images(data=TINY_IMAGES.model_copy(update={"mix": pairs("digits")})),
+        "smoke": smoke_images(expected_time="20 s", data=tiny_mix(*pairs("digits"))),
         "quick": Preset(
-            about="minutes, on a stand-in for CIFAR100: five two-class tasks of CIFAR10, two epochs on 512 images each",
+            expected_time="3 min",
+            about="minutes, with a substitute for CIFAR100: five two-class tasks of CIFAR10, two epochs on 512 images "
+            "each",
             setup=Setup(data=DataConfig(mix=pairs("cifar10"), train=512, test=400), stream=StreamConfig(epochs=2)),
         ),
         "short": Preset(
-            about="on a stand-in for CIFAR100: five two-class tasks of CIFAR10, two epochs on 1,280 images each",
+            expected_time="8 min",
+            about="with a substitute for CIFAR100: five two-class tasks of CIFAR10, two epochs on 1,280 images each",
             setup=Setup(data=DataConfig(mix=pairs("cifar10"), train=1_280, test=500), stream=StreamConfig(epochs=2)),
         ),
-        "paper": paper("the paper's own scale: CIFAR10 and CIFAR100, 150 epochs a task, one seed"),
+        "paper": paper(
+            "the paper's own scale: CIFAR10 and CIFAR100, 150 epochs a task, one seed", expected_time="5 days"
+        ),
     },
     notes=(
         "The paper shows these results as a figure, without numbers, and names no seeds: 2019 is ours.",
         "The presets quick and short need no CIFAR100: they cut CIFAR10 into five tasks of two classes.",
-        "Which classes of CIFAR100 make a task is not said: the first fifty, ten by ten, in their order.",
+        "The paper does not give the classes of each task of CIFAR100: the first fifty, ten by ten, in their order.",
         "SI on Adam with learning rate 0.001 and damping 0.001, as Zenke et al., who also make a new Adam for a task "
-        "(ours goes on); SGD without momentum, of which the paper says nothing.",
+        "(ours continues); SGD without momentum, which the paper does not mention.",
         IMAGES_STAND_IN,
     ),
 )

@@ -39,8 +39,9 @@ def tasks(count: int, iterations: int = ITERATIONS) -> Setup:
 EXPERIMENT = Experiment(
     name="continuous-permuted-mnist",
     title="Continuous permuted MNIST: no task boundaries at all",
-    shows="The share of each task in a batch rises and falls slowly; the learner is told nothing. In the paper BGD "
-    "keeps a high accuracy over all tasks. Online EWC and MAS can only take part by consolidating at every iteration.",
+    shows="The share of each task in a batch rises and falls slowly; the learner gets no information about tasks. In "
+    "the paper BGD keeps a high accuracy over all tasks. Online EWC and MAS can only take part by consolidating at "
+    "every iteration.",
     source="Figures 'Distribution of samples from each task' and 'Results on Continuous Permuted MNIST'",
     setup=SETUP,
     columns={"5 tasks": tasks(5), "10 tasks": tasks(10)},
@@ -55,22 +56,26 @@ EXPERIMENT = Experiment(
     seeds=(2019, 2020, 2021),
     figures=("schedule", "accuracy-by-task", "stds", "learning-curves"),
     presets={
-        "smoke": smoke(stream=StreamConfig(batch_size=32)).model_copy(
+        "smoke": smoke(expected_time="5 s", stream=StreamConfig(batch_size=32)).model_copy(
             update={"columns": {"5 tasks": tasks(3, 20), "10 tasks": tasks(4, 20)}}
         ),
         "quick": Preset(
+            expected_time="8 min",
             about="minutes: one seed, 400 iterations a task, 12,000 training images",
             seeds=(2019,),
             setup=Setup(data=DataConfig(train=12_000, test=2_000)),
             columns={"5 tasks": tasks(5, 400), "10 tasks": tasks(10, 400)},
         ),
-        "paper": paper("the paper's own scale: 9,380 iterations a task", bgd=("BGD", "BGD, std capped")),
+        "paper": paper(
+            "the paper's own scale: 9,380 iterations a task", expected_time="9 h", bgd=("BGD", "BGD, std capped")
+        ),
     },
     notes=(
         "The paper shows these results as a figure, without numbers.",
-        "BGD with std_init 0.06 can collapse in its first iterations (the run then says so); the row with its stds "
+        "BGD with std_init 0.06 can collapse in its first iterations (the run then reports it); the row with its stds "
         "capped at their initial value is ours.",
-        "The paper does not give the learning rates of SGD and Adam: 0.01, as for its other methods here, and 0.001.",
+        "The paper does not give the learning rates of SGD and Adam: 0.01, as for its other methods in this "
+        "experiment, and 0.001.",
         EVERY_NOTE,
         "Permutations are the same for all seeds (their own seed is 2019).",
         STAND_IN,

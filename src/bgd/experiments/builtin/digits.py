@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bgd.experiments.declaration import Cell, Experiment, Preset, Row
+from bgd.experiments.declaration import Experiment, Preset, Row, RowInColumn
 from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
 CONTINUOUS, WITHOUT, WITH = "continuous permuted", "split, class", "split, class + trick"
@@ -15,7 +15,7 @@ SPLIT = Setup(
 EXPERIMENT = Experiment(
     name="digits",
     title="The demo: forgetting, and how to avoid it, on 8x8 digits",
-    shows="First column: five tasks that fade into each other, and nobody says when; BGD keeps what the others lose. "
+    shows="First column: five tasks that fade into each other, without boundaries; BGD keeps what the others forget. "
     "The others: five tasks of two digits, without and with the labels trick.",
     setup=Setup(
         data=DataConfig(name="digits", normalise="own"),
@@ -35,16 +35,18 @@ EXPERIMENT = Experiment(
         "BGD": Row(
             method="bgd",
             settings={"std_init": 0.2, "std_max": "init", "mc_samples": 10},
-            columns={WITHOUT: Cell(settings={"std_init": 0.03}), WITH: Cell(settings={"std_init": 0.03})},
+            columns={WITHOUT: RowInColumn(settings={"std_init": 0.03}), WITH: RowInColumn(settings={"std_init": 0.03})},
         ),
         "SGD": Row(method="sgd", settings={"lr": 0.1}),
         "Adam": Row(method="adam", settings={"lr": 0.001}),
         "Online EWC": Row(
             method="online-ewc",
             columns={
-                CONTINUOUS: Cell(settings={"consolidate_every": 1, "coefficient": 10, "optimizer": "sgd", "lr": 0.05}),
-                WITHOUT: Cell(settings={"coefficient": 100, "lr": 0.001}),
-                WITH: Cell(settings={"coefficient": 100, "lr": 0.001}),
+                CONTINUOUS: RowInColumn(
+                    settings={"consolidate_every": 1, "coefficient": 10, "optimizer": "sgd", "lr": 0.05}
+                ),
+                WITHOUT: RowInColumn(settings={"coefficient": 100, "lr": 0.001}),
+                WITH: RowInColumn(settings={"coefficient": 100, "lr": 0.001}),
             },
         ),
     },
@@ -52,6 +54,7 @@ EXPERIMENT = Experiment(
     figures=("schedule", "accuracy-by-task", "stds", "matrix", "learning-curves"),
     presets={
         "smoke": Preset(
+            expected_time="5 s",
             about="seconds: does it run?",
             seeds=(2019,),
             setup=Setup(net=NetConfig(widths=(32, 32))),
@@ -61,8 +64,8 @@ EXPERIMENT = Experiment(
                 WITH: Setup(stream=StreamConfig(epochs=1)),
             },
         ),
-        "quick": Preset(about="about a minute on two cores: the demo", seeds=(2019, 2020)),
-        "paper": Preset(about="three seeds (this demo is not in the paper)"),
+        "quick": Preset(expected_time="2 min", about="about a minute on two cores: the demo", seeds=(2019, 2020)),
+        "paper": Preset(expected_time="3 min", about="three seeds (this demo is not in the paper)"),
     },
     notes=(
         "First column: every method's setting is the best of four on seeds 1 and 2, which are not among those shown: "

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from bgd.experiments.builtin.presets import BGD, HSU
-from bgd.experiments.declaration import Cell, Reported, Row
+from bgd.experiments.declaration import Reported, Row, RowInColumn
 from bgd.runs.config import NetConfig, Setup, TestConfig
 
 COEFFICIENTS: dict[str, dict[str, dict[str, float]]] = {
@@ -30,8 +30,8 @@ COEFFICIENTS: dict[str, dict[str, dict[str, float]]] = {
 }
 AS_OTHERS = "BGD, torch's initialisation"
 AS_OTHERS_NOTE = (
-    "BGD starts from Xavier's initialisation, as the paper says of all its experiments; Hsu et al., whose set-up it "
-    "follows here, from torch's, which is a row of its own."
+    "BGD starts from Xavier's initialisation, as the paper states for all its experiments; Hsu et al., whose set-up it "
+    "follows, from torch's, which is a row of its own."
 )
 LWF_NOTE = (
     "LwF: Hsu et al. published no code for it, and their numbers equal those of van de Ven & Tolias (2018): it runs as "
@@ -48,13 +48,13 @@ def baselines(adam: float, sgd: dict[str, float], adagrad: float) -> dict[str, R
     """
     return {
         "Adam": Row(method="adam", settings={"lr": adam}),
-        "SGD": Row(method="sgd", columns={column: Cell(settings={"lr": lr}) for column, lr in sgd.items()}),
+        "SGD": Row(method="sgd", columns={column: RowInColumn(settings={"lr": lr}) for column, lr in sgd.items()}),
         "Adagrad": Row(method="adagrad", settings={"lr": adagrad}),
     }
 
 
 def penalties(data: str, lr: float, columns: dict[str, str]) -> dict[str, Row]:
-    """L2, EWC, Online EWC, SI and MAS; ``columns`` says which kind of learning each column is.
+    """L2, EWC, Online EWC, SI and MAS; ``columns`` gives the kind of learning of each column.
 
     >>> penalties("split", 0.001, {"+ labels trick": "class"})["EWC"].columns["+ labels trick"].settings
     {'coefficient': 600}
@@ -69,7 +69,7 @@ def penalties(data: str, lr: float, columns: dict[str, str]) -> dict[str, Row]:
             own: dict[str, Any] = {"coefficient": by_kind[kind]}
             if "EWC" in label and (data, kind) == ("permuted", "domain"):
                 own["fisher_over"] = "batch"
-            cells[column] = Cell(settings=own)
+            cells[column] = RowInColumn(settings=own)
         rows[label] = Row(method=METHODS[label], settings=settings, columns=cells)
     return rows
 
@@ -93,7 +93,7 @@ def bgd(
     init: Literal["xavier", "torch"] = "xavier",
     **settings: Any,
 ) -> Row:
-    """BGD as the paper runs it, in the columns that have a ``std_init``: K = 10, eta = 1, unless ``settings`` say so.
+    """BGD as the paper runs it, in the columns that have a ``std_init``: K = 10, eta = 1, or ``settings``.
 
     In class learning its authors' loss runs over all outputs.
 
@@ -108,7 +108,7 @@ def bgd(
         setup=Setup(net=NetConfig(init=init), test=test),
         only=tuple(std_init),
         columns={
-            column: Cell(settings={"std_init": std}, setup=everything if column in loss_over_all else Setup())
+            column: RowInColumn(settings={"std_init": std}, setup=everything if column in loss_over_all else Setup())
             for column, std in std_init.items()
         },
     )
@@ -124,8 +124,8 @@ def reported(table: str, columns: tuple[str, ...], own: str | None = None) -> di
     """
     rows = {}
     for line in table.strip().splitlines():
-        words = line.split()
-        label, numbers = " ".join(words[: -2 * len(columns)]), [float(w) for w in words[-2 * len(columns) :]]
+        parts = line.split()
+        label, numbers = " ".join(parts[: -2 * len(columns)]), [float(part) for part in parts[-2 * len(columns) :]]
         rows[label] = {
             column: Reported(mean=mean, spread=spread, runs=10, source="" if label == "BGD" or column == own else HSU)
             for column, mean, spread in zip(columns, numbers[::2], numbers[1::2], strict=True)

@@ -47,12 +47,12 @@ EXPERIMENT = Experiment(
     figures=("accuracy-by-task", "matrix"),
     highlight="BGD",
     presets={
-        "smoke": smoke(),
+        "smoke": smoke(expected_time="5 s"),
         "quick": split_mnist.QUICK,
-        "paper": paper(bgd=("BGD", hsu.AS_OTHERS)),
+        "paper": paper(expected_time="3 h", bgd=("BGD", hsu.AS_OTHERS)),
     },
     notes=(
-        "With the trick every method keeps its settings of class learning: the paper does not say which it used.",
+        "With the trick every method keeps its settings of class learning: the paper does not give those it used.",
         "Without the trick the loss of all methods but BGD runs over the classes seen so far (Hsu et al.), that of "
         "BGD over all classes (its authors' code).",
         hsu.AS_OTHERS_NOTE,

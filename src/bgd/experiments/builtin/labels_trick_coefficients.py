@@ -1,4 +1,4 @@
-"""Which coefficients did the paper use with the labels trick? It does not say; these are all that are published."""
+"""Which coefficients did the paper use with the labels trick? It does not give them; these are all published ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXPERIMENT = Experiment(
     title="The labels trick with the coefficients of each scenario, Split MNIST",
     shows="A penalty's accuracy with the labels trick hangs on its coefficient, which the paper does not give. Each "
     "row takes the coefficients that Hsu et al. found for class, domain and task learning without the trick; the "
-    "paper's one value stands beside all three.",
+    "paper's one value is shown beside all three.",
     source="Table 'Results for labels trick on Split MNIST', the column with the trick",
     setup=split_mnist.SETUP.model_copy(update={"scenario": "class", "loss_over": "batch"}),
     columns={column: Setup() for column in COLUMNS},
@@ -24,9 +24,9 @@ EXPERIMENT = Experiment(
     paper={row: dict.fromkeys(COLUMNS, labels_trick.EXPERIMENT.paper[row][labels_trick.WITH]) for row in PENALTIES},
     candidates=True,
     presets={
-        "smoke": smoke(),
+        "smoke": smoke(expected_time="5 s"),
         "quick": split_mnist.QUICK,
-        "paper": paper(bgd=()),
+        "paper": paper(expected_time="15 min", bgd=()),
     },
     notes=(
         "Not a search: no coefficient was tried but those published. The table of the labels trick keeps those of "

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bgd.experiments.builtin import cifar10_vgg
 from bgd.experiments.builtin.presets import BGD, IMAGES_STAND_IN, TINY, TINY_IMAGES, paper, smoke
 from bgd.experiments.declaration import Experiment, Preset, Row
-from bgd.experiments.plan import merged
 from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
 MNIST, CIFAR10 = "MNIST, MLP", "CIFAR10, VGG11"
@@ -15,7 +14,7 @@ EXPERIMENT = Experiment(
     name="long-training",
     title="5,000 epochs of BGD",
     shows="In the paper the loss on the training images falls and stays low, test accuracy does not drop, and the "
-    "stds come to rest instead of vanishing: neither underfitting nor pruning.",
+    "stds converge instead of vanishing: neither underfitting nor pruning.",
     source="Figures 'Average log-likelihood cost function', 'Histogram of STD values' and 'Test accuracy and train "
     "accuracy' of MNIST, and 'Test accuracy on CIFAR10 using VGG11'",
     setup=Setup(
@@ -26,11 +25,10 @@ EXPERIMENT = Experiment(
     ),
     columns={
         MNIST: Setup(data=DataConfig(name="mnist", train=50_000, normalise="unit"), net=NetConfig(widths=(400, 400))),
-        CIFAR10: Setup.model_validate(
-            merged(
-                Setup(data=cifar10_vgg.SETUP.data, net=NetConfig(name="vgg11", init="he-out")),
-                Setup(stream=StreamConfig(augment=cifar10_vgg.SETUP.stream.augment)),
-            )
+        CIFAR10: Setup(
+            data=cifar10_vgg.SETUP.data,
+            net=NetConfig(name="vgg11", init="he-out"),
+            stream=StreamConfig(augment=cifar10_vgg.SETUP.stream.augment),
         ),
     },
     rows={
@@ -40,7 +38,9 @@ EXPERIMENT = Experiment(
     figures=("learning-curves", "stds"),
     presets={
         "smoke": smoke(
-            stream=StreamConfig(batch_size=20, epochs=2), test=TestConfig(evaluations=2, samples=2, train=20, stds=2)
+            expected_time="1 min",
+            stream=StreamConfig(batch_size=20, epochs=2),
+            test=TestConfig(evaluations=2, samples=2, train=20, stds=2),
         ).model_copy(
             update={
                 "columns": {
@@ -51,6 +51,7 @@ EXPERIMENT = Experiment(
             }
         ),
         "quick": Preset(
+            expected_time="2 min",
             about="minutes: 20 epochs on 2,560 digits; four on 256 photographs with K = 2",
             settings={STEEP: {"mc_samples": 2}},
             setup=Setup(test=TestConfig(evaluations=20, train=256, stds=4)),
@@ -62,6 +63,7 @@ EXPERIMENT = Experiment(
             },
         ),
         "short": Preset(
+            expected_time="10 min",
             about="shortened: 100 epochs on 2,560 digits; 8 on 512 photographs with K = 2",
             settings={STEEP: {"mc_samples": 2}},
             setup=Setup(test=TestConfig(evaluations=50, train=1_000, stds=10)),
@@ -74,12 +76,14 @@ EXPERIMENT = Experiment(
                 ),
             },
         ),
-        "paper": paper("the paper's own scale: 5,000 epochs on all images, one seed", bgd=("BGD", STEEP)),
+        "paper": paper(
+            "the paper's own scale: 5,000 epochs on all images, one seed", expected_time="260 days", bgd=("BGD", STEEP)
+        ),
     },
     notes=(
         "The paper shows these results as figures, without numbers, and names no seed: 2019 is ours.",
         "VGG11: std_init, eta, initialisation, crops and flips are those of the VGG16-like network without BatchNorm: "
-        "the paper says nothing of them, nor of BatchNorm.",
+        "the paper does not mention them, nor BatchNorm.",
         "Accuracy and loss on training images are those of the first 10,000 (fewer in other presets), not augmented.",
         IMAGES_STAND_IN,
     ),

@@ -6,8 +6,8 @@ from bgd.experiments.builtin.continuous_permuted_mnist import SETUP as CONTINUOU
 from bgd.experiments.builtin.continuous_permuted_mnist import tasks
 from bgd.experiments.builtin.presets import BGD, STAND_IN, paper, smoke
 from bgd.experiments.builtin.split_mnist import SETUP as SPLIT_SETUP
-from bgd.experiments.declaration import Cell, Experiment, Preset, Row
-from bgd.experiments.plan import merged
+from bgd.experiments.declaration import Experiment, Preset, Row, RowInColumn
+from bgd.experiments.layers import merge_setups
 from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
 CONTINUOUS, SPLIT = "continuous permuted", "split class + trick"
@@ -21,7 +21,7 @@ def _bgd(samples: int, antithetic: bool, capped: bool) -> Row:
     return Row(
         method="bgd",
         settings=settings,
-        columns={column: Cell(settings={"std_init": std}) for column, std in STD_INIT.items()},
+        columns={column: RowInColumn(settings={"std_init": std}) for column, std in STD_INIT.items()},
     )
 
 
@@ -45,17 +45,10 @@ EXPERIMENT = Experiment(
     source="Table 'Average runtime of a single training epoch with different numbers of Monte Carlo samples' (there on "
     "CIFAR10)",
     columns={
-        CONTINUOUS: Setup.model_validate(merged(CONTINUOUS_SETUP, tasks(10))),
-        SPLIT: Setup.model_validate(
-            merged(
-                SPLIT_SETUP,
-                Setup(
-                    scenario="class",
-                    loss_over="batch",
-                    net=NetConfig(init="xavier"),
-                    test=TestConfig(inference="mc"),
-                ),
-            )
+        CONTINUOUS: merge_setups(CONTINUOUS_SETUP, tasks(10)),
+        SPLIT: merge_setups(
+            SPLIT_SETUP,
+            Setup(scenario="class", loss_over="batch", net=NetConfig(init="xavier"), test=TestConfig(inference="mc")),
         ),
     },
     rows={
@@ -67,8 +60,9 @@ EXPERIMENT = Experiment(
     times_of="SGD",
     highlight="K = 10",
     presets={
-        "smoke": smoke().model_copy(update={"columns": {CONTINUOUS: tasks(2, 15)}}),
+        "smoke": smoke(expected_time="20 s").model_copy(update={"columns": {CONTINUOUS: tasks(2, 15)}}),
         "quick": Preset(
+            expected_time="7 min",
             about="minutes: one seed, 300 iterations a task (continuous), one epoch a task (split), fewer images",
             seeds=(2019,),
             setup=Setup(data=DataConfig(train=12_000, test=2_000)),
@@ -76,14 +70,19 @@ EXPERIMENT = Experiment(
         ),
         "short": paper(
             "all rows: five tasks, 1,000 iterations each, tested on 2,000 images (continuous), four epochs a task",
+            expected_time="2 h",
             bgd=ROWS,
         ).model_copy(
             update={"columns": {CONTINUOUS: tasks(5, 1_000).model_copy(update={"data": DataConfig(test=2_000)})}}
         ),
-        "paper": paper("the length of the paper's runs: 9,380 iterations a task, four epochs a task", bgd=ROWS),
+        "paper": paper(
+            "the length of the paper's runs: 9,380 iterations a task, four epochs a task",
+            expected_time="30 h",
+            bgd=ROWS,
+        ),
     },
     notes=(
-        "The paper says that fewer samples do not affect accuracy, on CIFAR10; these columns ask it of MNIST.",
+        "The paper reports that fewer samples do not affect accuracy on CIFAR10; these columns test it on MNIST.",
         "capped: no std may grow beyond its initial value; a collapsed posterior is reported as such.",
         STAND_IN,
     ),

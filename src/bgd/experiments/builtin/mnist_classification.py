@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bgd.experiments.builtin.presets import BGD, STAND_IN, paper, smoke
-from bgd.experiments.declaration import Cell, Experiment, Preset, Reported, Row
+from bgd.experiments.declaration import Experiment, Preset, Reported, Row, RowInColumn
 from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
 WIDTHS = (400, 800, 1200)
@@ -11,8 +11,8 @@ STD_INIT = {400: 0.05, 800: 0.05, 1200: 0.04}
 ACCURACY = {"BBB": (98.18, 98.01, 97.96), "BGD": (98.26, 98.33, 98.22), "SGD": (98.17, 98.16, 98.12)}
 
 
-def _stds() -> dict[str, Cell]:
-    return {f"width {w}": Cell(settings={"std_init": std}) for w, std in STD_INIT.items()}
+def _stds() -> dict[str, RowInColumn]:
+    return {f"width {w}": RowInColumn(settings={"std_init": std}) for w, std in STD_INIT.items()}
 
 
 EXPERIMENT = Experiment(
@@ -45,18 +45,19 @@ EXPERIMENT = Experiment(
     figures=("learning-curves", "stds"),
     highlight="BGD",
     presets={
-        "smoke": smoke(test=TestConfig(evaluations=4)).model_copy(
+        "smoke": smoke(expected_time="5 s", test=TestConfig(evaluations=4)).model_copy(
             update={"columns": {f"width {w}": Setup(net=NetConfig(widths=(w // 20, w // 20))) for w in WIDTHS}}
         ),
         "quick": Preset(
+            expected_time="6 min",
             about="minutes: two epochs",
             seeds=(2019,),
             setup=Setup(stream=StreamConfig(epochs=2), data=DataConfig(train=20_000), test=TestConfig(evaluations=20)),
         ),
-        "short": paper("five epochs instead of 600").model_copy(
+        "short": paper("five epochs instead of 600", expected_time="35 min").model_copy(
             update={"setup": Setup(stream=StreamConfig(epochs=5), test=TestConfig(evaluations=10))}
         ),
-        "paper": paper("the paper's own scale: 600 epochs"),
+        "paper": paper("the paper's own scale: 600 epochs", expected_time="3 days"),
     },
     notes=(
         "The first 50,000 training images are used, as in the paper; the 10,000 of its validation set are left out.",

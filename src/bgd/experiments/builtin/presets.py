@@ -1,7 +1,7 @@
 """What the presets have in common.
 
-``smoke`` takes seconds and needs neither files nor network: the embedded digits, padded, stand in for MNIST; in frames
-of 32 x 32, for colour images.
+``smoke`` takes seconds and needs neither files nor network: the embedded digits, padded, replace MNIST; in frames of
+32 x 32, colour images.
 """
 
 from __future__ import annotations
@@ -11,21 +11,30 @@ from typing import Any
 
 from bgd.experiments.declaration import Preset
 from bgd.optim import PAPER
-from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TestConfig
+from bgd.runs.config import DataConfig, NetConfig, SetConfig, Setup, StreamConfig, TestConfig
 
-STAND_IN = "In the preset smoke the embedded digits (8x8, padded) stand in for MNIST: its numbers mean nothing."
-IMAGES_STAND_IN = "In the preset smoke a few embedded digits stand in for the images: its numbers mean nothing."
+STAND_IN = "In the preset smoke the embedded digits (8x8, padded) replace MNIST: its numbers mean nothing."
+IMAGES_STAND_IN = "In the preset smoke a few embedded digits replace the images: its numbers mean nothing."
 HSU = "Hsu et al. (2018)"
 PADDED = DataConfig(name="mnist", pad=2, normalise="padded-mnist")
 BGD: dict[str, Any] = {**PAPER, "lr": 1.0, "nonfinite": "skip"}
-"""As the paper runs it; like its authors' code, a posterior that blows up goes on to the end, and is then reported."""
+"""As the paper runs it; like its authors' code, a posterior that diverges runs to the end, and is then reported."""
 FAST: dict[str, Any] = {"noise": "hash", "compile": None}
 TINY = DataConfig(name="digits", pad=2, normalise="own", train=400, test=200)
 TINY_IMAGES = DataConfig(name="digits", shape=(3, 32, 32), normalise="own", train=40, test=20)
 
 
-def smoke(**setup: object) -> Preset:
-    """Seconds, on a few digits; ``setup`` stands over it.
+def tiny_mix(*sets: SetConfig) -> DataConfig:
+    """A few of the embedded digits in frames of 32 x 32, as a mix of tasks.
+
+    >>> tiny_mix(SetConfig(name="digits", classes=(0, 1))).shape
+    (3, 32, 32)
+    """
+    return DataConfig(mix=sets, shape=(3, 32, 32), normalise="own", train=40, test=20)
+
+
+def smoke(expected_time: str = "", **setup: object) -> Preset:
+    """Seconds, on a few digits; ``setup`` overrides it.
 
     >>> smoke(tasks={"count": 2}).setup.tasks.count
     2
@@ -36,14 +45,15 @@ def smoke(**setup: object) -> Preset:
         "stream": StreamConfig(batch_size=64, epochs=1),
     }
     return Preset(
-        about="seconds, on a few of the embedded digits in place of MNIST: does it run?",
+        about="on a few of the embedded digits instead of MNIST: does it run?",
+        expected_time=expected_time,
         seeds=(2019,),
         setup=Setup.model_validate(small | setup),
     )
 
 
-def smoke_images(bgd: Iterable[str] = ("BGD",), **setup: object) -> Preset:
-    """Seconds, with the network of the experiment on a few digits in frames; the rows ``bgd`` draw two networks a step.
+def smoke_images(expected_time: str = "", bgd: Iterable[str] = ("BGD",), **setup: object) -> Preset:
+    """Seconds, with the network of the experiment on a few digits in frames; K = 2 in the rows ``bgd``.
 
     >>> smoke_images().setup.data.shape
     (3, 32, 32)
@@ -54,17 +64,18 @@ def smoke_images(bgd: Iterable[str] = ("BGD",), **setup: object) -> Preset:
         "test": TestConfig(evaluations=1, samples=2),
     }
     return Preset(
-        about="seconds, on a few of the embedded digits in place of the images: does it run?",
+        about="on a few of the embedded digits instead of the images: does it run?",
+        expected_time=expected_time,
         seeds=(2019,),
         setup=Setup.model_validate(small | setup),
         settings={label: {"mc_samples": 2} for label in bgd},
     )
 
 
-def paper(about: str = "the paper's own scale", bgd: Iterable[str] = ("BGD",)) -> Preset:
-    """As declared; the rows ``bgd`` take the faster path, which pays in runs of minutes.
+def paper(about: str = "the paper's own scale", expected_time: str = "", bgd: Iterable[str] = ("BGD",)) -> Preset:
+    """As declared; the rows ``bgd`` compute their steps faster, which pays off in runs of minutes.
 
     >>> paper().settings
     {'BGD': {'noise': 'hash', 'compile': None}}
     """
-    return Preset(about=about, settings={label: dict(FAST) for label in bgd})
+    return Preset(about=about, expected_time=expected_time, settings={label: dict(FAST) for label in bgd})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bgd.experiments.builtin.presets import BGD, IMAGES_STAND_IN, TINY_IMAGES, paper, smoke_images
+from bgd.experiments.builtin.cifar_10_100 import pairs
+from bgd.experiments.builtin.presets import BGD, IMAGES_STAND_IN, paper, smoke_images, tiny_mix
 from bgd.experiments.declaration import Experiment, Preset, Reported, Row
 from bgd.runs.config import DataConfig, NetConfig, SetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -27,8 +28,8 @@ OL, Kronecker   85.40  97.17 94.78 90.36 85.59 59.11
 def _reported() -> dict[str, dict[str, Reported]]:
     rows = {}
     for line in ACCURACY.strip().splitlines():
-        words = line.split()
-        label, (mean, *tasks) = " ".join(words[:-6]), map(float, words[-6:])
+        parts = line.split()
+        label, (mean, *tasks) = " ".join(parts[:-6]), map(float, parts[-6:])
         source = "" if label in ("BGD", "SGD", "Adam") else "Ritter et al. (2018)"
         rows[label] = {"accuracy": Reported(mean=mean, tasks=tuple(tasks), source=source)}
     return rows
@@ -38,8 +39,8 @@ EXPERIMENT = Experiment(
     name="vision-mix",
     title="Vision mix: MNIST, notMNIST, Fashion-MNIST, SVHN, CIFAR10",
     shows="Five data sets in a row, each with a head of its own. In the paper BGD, of the methods with a diagonal, "
-    "learns the last tasks best; the Laplace approximations, which are told when a task ends, remember the first ones "
-    "better.",
+    "learns the last tasks best; the Laplace approximations, which get task boundaries, forget less of the first "
+    "ones.",
     source="Table 'Accuracy for each task after training sequentially on all tasks'",
     setup=Setup(
         data=DataConfig(mix=tuple(SetConfig(name=name) for name in SETS), shape=(3, 32, 32), normalise="own"),
@@ -63,27 +64,25 @@ EXPERIMENT = Experiment(
     paper=_reported(),
     figures=("each-task", "accuracy-by-task", "stds", "matrix"),
     presets={
-        "smoke": smoke_images(
-            data=TINY_IMAGES.model_copy(
-                update={"mix": tuple(SetConfig(name="digits", classes=(2 * i, 2 * i + 1)) for i in range(5))}
-            )
-        ),
+        "smoke": smoke_images(expected_time="1 min", data=tiny_mix(*pairs("digits"))),
         "quick": Preset(
+            expected_time="3 min",
             about="minutes: one epoch on 1,000 images of each data set",
             setup=Setup(data=DataConfig(train=1_000, test=500), stream=StreamConfig(epochs=1)),
         ),
         "short": Preset(
+            expected_time="30 min",
             about="four epochs on 3,000 images of each data set, 1,000 to test on",
             setup=Setup(data=DataConfig(train=3_000, test=1_000), stream=StreamConfig(epochs=4)),
         ),
-        "paper": paper("the paper's own scale: 20 epochs on each whole data set, one seed"),
+        "paper": paper("the paper's own scale: 20 epochs on each whole data set, one seed", expected_time="2 days"),
     },
     notes=(
         "The paper gives no momentum for SGD, and names no seeds: none, and 2019, are ours.",
         "The paper takes SI and the Laplace approximations from Ritter et al., who tuned their strength. Ours are not "
         "tuned, with Adam and 0.001: SI with c = 0.1, Laplace with lambda = 1, which is Bayes' rule.",
         "PTL, AL and OL: per-task, approximate and online Laplace. AL keeps 1,000 images of each old task.",
-        "The hidden layer of 500 has a ReLU, as in LeNet; the authors' code goes on without one.",
+        "The hidden layer of 500 has a ReLU, as in LeNet; the authors' code continues without one.",
         "notMNIST is its small part of 10,000 letters, cut into 8,000 and 2,000.",
         IMAGES_STAND_IN,
     ),

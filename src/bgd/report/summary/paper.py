@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bgd.experiments import EXPERIMENTS
 from bgd.experiments.declaration import Experiment, Reported
-from bgd.experiments.plan import resolve
+from bgd.experiments.layers import resolve
 from bgd.report.statistics import Summary
 from bgd.report.summary.rows import column_of, row_of
 from bgd.runs.config import RunConfig

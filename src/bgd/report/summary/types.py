@@ -94,7 +94,7 @@ class Entry:
     @property
     def upper_bound(self) -> bool:
         """Whether the method is a reference that never counts as best, such as training on all tasks at once."""
-        return any(getattr(run, "upper_bound", False) for run in self.runs)
+        return any(run.upper_bound for run in self.runs)
 
     @property
     def failed(self) -> int:
