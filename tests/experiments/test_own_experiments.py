@@ -11,9 +11,10 @@ import bgd.data
 from bgd.cli import main
 from bgd.experiments import ExperimentError, find, load, make_plan
 from bgd.experiments.storage import Declaration, declare, read_comparison, read_declaration
-from bgd.report.load import comparison
-from bgd.report.notes import caveats
-from bgd.runs import RunError, build, run
+from bgd.report.load import compare_stored
+from bgd.report.notes import collect_notes
+from bgd.runs import RunError, run
+from bgd.runs import data as run_data
 from bgd.runs.config import DataConfig
 
 GOOD = """
@@ -198,8 +199,8 @@ def test_runs_of_an_older_declaration_are_left_out(write, tmp_path):
     stored = read_comparison(folder)
     assert not stored.results
     assert stored.outdated == [path]
-    assert caveats(comparison(stored)) == [
-        "1 run left out: made from another declaration, or done again since",
+    assert collect_notes(compare_stored(stored)) == [
+        "1 run excluded: made from another declaration, or run again since",
         "Declared and not run: BGD (turning); Plain",
     ]
     assert len(stored.unfinished) == 1
@@ -215,8 +216,8 @@ def own(tmp_path, monkeypatch):
         for part in ("train", "test"):
             images = np.random.default_rng(value).integers(0, 256, (40, 4, 4), dtype=np.uint8)
             np.savez(f"{folder}/{part}.npz", images=images, labels=np.arange(40) % 2)
-        build._load.cache_clear()  # a new command is a new process
-        build._hash.cache_clear()
+        run_data._load.cache_clear()  # a new command is a new process
+        run_data._digest.cache_clear()
 
     def go(name: str = "mine") -> int:
         Path(f"{name}.toml").write_text(
@@ -262,12 +263,12 @@ def test_other_bytes_under_a_published_name_are_distinguished(monkeypatch):
     seen = []
     for data in (digits, replace(digits, note="not the published files"), replace(digits, train=noise, note="others")):
         monkeypatch.setattr(bgd.data, "load", lambda _name, data=data: data)
-        build._load.cache_clear()
-        build._hash.cache_clear()
-        seen.append(build.data_digest(DataConfig(name="digits")))
+        run_data._load.cache_clear()
+        run_data._digest.cache_clear()
+        seen.append(run_data.data_digest(DataConfig(name="digits")))
     monkeypatch.undo()
-    build._load.cache_clear()
-    build._hash.cache_clear()
+    run_data._load.cache_clear()
+    run_data._digest.cache_clear()
     assert seen[0] == ""
     assert len(set(seen)) == 3
 

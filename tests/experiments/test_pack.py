@@ -185,7 +185,7 @@ def test_failed_runs_are_recorded(comparison: Path, tmp_path: Path) -> None:
     packed = pack(copy, tmp_path / "results")
     assert _digits(to_json(load(packed))) == _digits(to_json(load(copy)))
     (one,) = load(packed)[0].unfinished
-    assert (one.state, one.why, one.config) == ("failed", "ValueError: no", read_config(failed))
+    assert (one.state, one.reason, one.config) == ("failed", "ValueError: no", read_config(failed))
     pack(
         without(comparison, tmp_path / "other", read_config(failed).seed), tmp_path / "results"
     )  # which has no such run

@@ -128,7 +128,7 @@ def _describe_setup(setup: dict[str, Any]) -> str:
         f"{stream['epochs']} epochs a task" if stream["kind"] == "discrete" else f"{stream['iterations']:,} iterations"
     )
     total = len(data["mix"]) or (len(tasks["degrees"]) if tasks["kind"] == "rotate" else tasks["count"])
-    number = "one task" if tasks["kind"] == "whole" else f"{total} tasks ({tasks['cut']})"
+    number = "one task" if tasks["kind"] == "whole" else f"{total} tasks ({tasks['kind']})"
     if stream["kind"] == "drifting":
         number = f"turning from {stream['start']:g} to {stream['end']:g} degrees, tested at {stream['moments']} moments"
     images = ", ".join(one["name"] for one in data["mix"]) or data["name"]
