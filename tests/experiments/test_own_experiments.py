@@ -262,7 +262,7 @@ def test_other_bytes_under_a_published_name_are_distinguished(monkeypatch):
     noise = replace(digits.train, images=digits.train.images.flip(0))
     seen = []
     for data in (digits, replace(digits, note="not the published files"), replace(digits, train=noise, note="others")):
-        monkeypatch.setattr(bgd.data, "load", lambda _name, data=data: data)
+        monkeypatch.setattr(run_data, "load_data", lambda _name, data=data: data)
         run_data._load.cache_clear()
         run_data._digest.cache_clear()
         seen.append(run_data.data_digest(DataConfig(name="digits")))
