@@ -1,4 +1,4 @@
-"""What the README shows, run as it stands."""
+"""The snippets and commands of the README, run as printed."""
 
 import re
 import subprocess

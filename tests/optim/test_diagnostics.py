@@ -1,4 +1,4 @@
-"""A posterior that dies is noticed, said once, and cured by what the warning names."""
+"""A posterior that dies is noticed, warned of once, and cured by the remedy in the warning."""
 
 import warnings
 
@@ -32,10 +32,10 @@ def test_a_collapse_is_warned_of_once_with_the_remedy() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         explosive(std_max=None)
-    said = [str(w.message) for w in caught if issubclass(w.category, CollapseWarning)]
-    assert len(said) == 1
-    assert "exploded" in said[0]
-    assert 'std_max="init"' in said[0]
+    messages = [str(w.message) for w in caught if issubclass(w.category, CollapseWarning)]
+    assert len(messages) == 1
+    assert "exploded" in messages[0]
+    assert 'std_max="init"' in messages[0]
 
 
 def test_the_warning_points_at_the_users_line() -> None:

@@ -40,7 +40,7 @@ def test_groups_have_their_own_std_and_lr(problem: Problem) -> None:
     assert float(optimizer.state[last.weight]["std"].mean()) == pytest.approx(0.1)
     before = problem.weights()
     run(problem, optimizer, 1)
-    assert torch.equal(first.weight, before[0])  # eta 0: the mean stands still, the std does not
+    assert torch.equal(first.weight, before[0])  # eta 0: the mean does not move, the std does not
     assert not torch.equal(optimizer.state[first.weight]["std"], torch.full_like(before[0], 0.3))
     assert not torch.equal(last.weight, before[2])
 

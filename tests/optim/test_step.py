@@ -478,8 +478,8 @@ def test_what_was_frozen_from_the_start_is_certain(problem: Problem) -> None:
 def test_a_network_that_never_learned_is_predicted_by_its_mean(problem: Problem) -> None:
     problem.model.requires_grad_(False)
     optimizer = BGD(problem.model.parameters(), std_init=0.3)
-    said = predict(problem.model, optimizer, problem.x, samples=3)
-    torch.testing.assert_close(said.probs, problem.model(problem.x).softmax(-1))
+    prediction = predict(problem.model, optimizer, problem.x, samples=3)
+    torch.testing.assert_close(prediction.probs, problem.model(problem.x).softmax(-1))
 
 
 # --- odd parameters and settings

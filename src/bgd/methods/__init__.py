@@ -29,7 +29,7 @@ from bgd.methods.noisy_adam import NoisyAdam
 from bgd.methods.noisy_kfac import NoisyKFAC
 from bgd.methods.offline import Offline
 from bgd.methods.online_ewc import OnlineEWC
-from bgd.methods.registry import METHODS, code_of, create, find_method, settings_of
+from bgd.methods.registry import METHODS, create, find_method, settings_of
 from bgd.methods.sgd import SGD
 from bgd.methods.si import SI
 from bgd.methods.vcl import VCL
@@ -63,7 +63,6 @@ __all__ = [
     "Outputs",
     "Penalised",
     "PosteriorLearner",
-    "code_of",
     "create",
     "find_likelihood",
     "find_method",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -99,15 +97,6 @@ def settings_of(name: str | type[Learner]) -> dict[str, Any]:
     """
     parameters = inspect.signature(find_method(name)).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-
-
-def code_of(name: str) -> str:
-    """A digest of the file of a method. To be replaced by ``bgd.runs.code.code_digest``, which covers all code."""
-    try:
-        file = inspect.getsourcefile(find_method(name))
-        return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12] if file else ""
-    except (OSError, TypeError):  # defined in an interactive session
-        return ""
 
 
 def create(

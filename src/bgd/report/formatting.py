@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from bgd.experiments.text import count as count
+from bgd.experiments.text import duration as duration
 from bgd.report.statistics import Difference, Summary
 
 NONE = "–"
@@ -34,32 +36,6 @@ def change(difference: Difference) -> str:
     """
     error = "" if difference.standard_error is None else f" (SE {difference.standard_error:.2f})"
     return f"{round(difference.value, 2) + 0.0:+.2f}{error}"  # + 0.0: no -0.00
-
-
-def duration(seconds: float) -> str:
-    """Time in one or two units.
-
-    >>> [duration(s) for s in (0.26, 12.4, 200, 3661, 7200, 90000)]
-    ['0.3 s', '12 s', '3 min 20 s', '1 h 1 min', '2 h', '25 h']
-    """
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return _two_units(whole // 60, "min", whole % 60, "s")
-    minutes = round(whole / 60)
-    return _two_units(minutes // 60, "h", minutes % 60, "min")
-
-
-def count(n: int, one: str, many: str | None = None) -> str:
-    """A number with its noun.
-
-    >>> count(1, "seed"), count(3, "seed"), count(0, "loss", "losses")
-    ('1 seed', '3 seeds', '0 losses')
-    """
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def sentence(text: str) -> str:
@@ -112,7 +88,3 @@ def seeds_sentence(numbers: list[int]) -> str:
     ('Seed 2019.', 'Seeds 2019, 2020.', '')
     """
     return f"{'Seed' if len(set(numbers)) == 1 else 'Seeds'} {seeds(numbers)}." if numbers else ""
-
-
-def _two_units(big: int, big_name: str, small: int, small_name: str) -> str:
-    return f"{big} {big_name}" + (f" {small} {small_name}" if small and big < 10 else "")

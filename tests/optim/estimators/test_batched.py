@@ -158,10 +158,10 @@ def test_batch_normalisation_falls_back_to_the_loop_with_one_warning(compile: bo
         warnings.simplefilter("always")
         for _ in range(3):
             step(x, y)
-    said = [w for w in caught if issubclass(w.category, RuntimeWarning) and "loop path" in str(w.message)]
-    assert len(said) == 1
-    assert "batch_norm" in str(said[0].message) or "in-place" in str(said[0].message)
-    assert said[0].filename == __file__
+    warned = [w for w in caught if issubclass(w.category, RuntimeWarning) and "loop path" in str(w.message)]
+    assert len(warned) == 1
+    assert "batch_norm" in str(warned[0].message) or "in-place" in str(warned[0].message)
+    assert warned[0].filename == __file__
     assert step.path == "loop"
     assert int(model[1].num_batches_tracked) == 3
 
