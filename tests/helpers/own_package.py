@@ -35,11 +35,17 @@ def own_package(
         ]
         (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
     sys.path.insert(0, str(folder))
+    _forget(name)  # other tests may have had a package of this name
     importlib.invalidate_caches()
     plugins._installed.cache_clear()
     try:
         yield name
     finally:
         sys.path.remove(str(folder))
-        sys.modules.pop(name, None)
+        _forget(name)
         plugins._installed.cache_clear()
+
+
+def _forget(name: str) -> None:
+    for module in [one for one in sys.modules if one == name or one.startswith(f"{name}.")]:
+        del sys.modules[module]

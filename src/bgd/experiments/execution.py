@@ -68,7 +68,7 @@ class ExecutionOptions:
         check_whole(0, jobs=self.jobs)
         check_whole(1, threads=self.threads)
         if self.ray_address and self.executor not in (ExecutorName.AUTO, ExecutorName.RAY):
-            raise SettingError(f"a Ray address goes with the executor ray, not {self.executor}")
+            raise SettingError(f"--ray-address (ray_address) needs the executor ray, not {self.executor}")
 
     def executor_for(self, runs: int) -> Executor:
         """The executor for so many runs.

@@ -367,13 +367,13 @@ def test_the_command_without_ray(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "ray.util.scheduling_strategies", None)
     with pytest.raises(SystemExit) as ended:
         main(["run", "digits", "--preset", "smoke", "--executor", "ray", "--out", str(tmp_path)])
-    assert ended.value.code == 1
+    assert ended.value.code == 2
     assert 'pip install "bgd[ray]"' in capsys.readouterr().err
 
 
 def test_an_address_for_another_executor_is_wrong_usage(tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:
-        main(["run", "digits", "--executor", "here", "--ray-address", "auto", "--out", str(tmp_path)])
+        main(["run", "digits", "--executor", "serial", "--ray-address", "auto", "--out", str(tmp_path)])
     assert ended.value.code == 2
     assert "--ray-address" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
