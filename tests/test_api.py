@@ -200,7 +200,7 @@ def test_a_class_of_main_is_refused_for_other_processes(tmp_path):
         ({"overrides": {"bgd.std_int": 1}}, RunError, "did you mean 'std_init'?"),
         ({"executor": "threads"}, SettingError, "executor='threads': choose one of auto, serial"),
         ({"jobs": -1}, SettingError, "jobs=-1: must be a whole number from 0"),
-        ({"executor": "serial", "ray_address": "a:1"}, SettingError, "goes with the executor ray"),
+        ({"executor": "serial", "ray_address": "a:1"}, SettingError, "needs the executor ray"),
     ],
 )
 def test_invalid_arguments_are_rejected(tmp_path, arguments, error, message):
