@@ -166,7 +166,8 @@ def test_a_class_of_main_is_refused_for_other_processes(tmp_path):
         textwrap.dedent(
             f"""
             from bgd.api import run_experiment
-            from bgd.experiments import Experiment, ExperimentError
+            from bgd.experiments import Experiment
+            from bgd.runs import RunError
             from bgd.methods import SGD
 
             class Mine(SGD):
@@ -178,15 +179,28 @@ def test_a_class_of_main_is_refused_for_other_processes(tmp_path):
                 for executor in ({{"jobs": 2}}, {{"executor": "ray"}}):
                     try:
                         run_experiment(made, out={str(tmp_path / "runs")!r}, progress=False, **executor)
-                    except ExperimentError as error:
+                    except RunError as error:
                         print(error)
                 print(len(run_experiment(made, out={str(tmp_path / "runs")!r}, progress=False).dataframe))
             """
         )
     )
     out = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True).stdout.splitlines()
-    message = "A, accuracy, seed 1: Mine is defined in __main__ (a script or notebook), which other processes cannot "
-    assert out == [f"{message}import: move it to a module, or use jobs=1"] * 2 + ["2"]
+    message = "'__main__:Mine' is defined in the running script or notebook, where another process cannot import it: "
+    assert out == [f"{message}move it to a module, or run in this process"] * 2 + ["2"]
+
+
+def test_a_script_without_a_main_guard_can_use_several_processes(tmp_path):
+    script = tmp_path / "script.py"
+    out = str(tmp_path / "runs")
+    script.write_text(
+        "import bgd\n"
+        f"found = bgd.run_experiment('digits', 'smoke', rows=['SGD', 'Adam'], columns=['split, class'], out={out!r},\n"
+        "                            jobs=2, progress=False)\n"
+        "print(len(found.dataframe), len(found.failed))\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["2", "0"], done.stderr
 
 
 @pytest.mark.parametrize(
@@ -196,6 +210,9 @@ def test_a_class_of_main_is_refused_for_other_processes(tmp_path):
         ({"experiment": Path("no.toml")}, ExperimentError, "cannot be read"),
         ({"preset": "smal"}, ExperimentError, "no preset 'smal'"),
         ({"rows": ["agd"]}, ExperimentError, "no row 'agd'"),
+        ({"rows": "BGD"}, ExperimentError, "rows='BGD': give a list of labels"),
+        ({"seeds": [-1]}, ExperimentError, "seeds=[-1]: give different whole numbers from 0"),
+        ({"seeds": [1, 1]}, ExperimentError, "seeds=[1, 1]: give different whole numbers from 0"),
         ({"overrides": {"stream.epoch": 1}}, ExperimentError, "did you mean 'epochs'?"),
         ({"overrides": {"bgd.std_int": 1}}, RunError, "did you mean 'std_init'?"),
         ({"executor": "threads"}, SettingError, "executor='threads': choose one of auto, serial"),
@@ -209,6 +226,13 @@ def test_invalid_arguments_are_rejected(tmp_path, arguments, error, message):
     assert message in str(caught.value)
     assert isinstance(caught.value, BGDError)
     assert not (tmp_path / "runs").exists()
+
+
+def test_results_of_other_code_are_warned_of(tmp_path, monkeypatch):
+    run_experiment(made(), out=tmp_path, progress=False)
+    monkeypatch.setattr("bgd.experiments.reuse.code_digest", lambda config: "edited")
+    with pytest.warns(UserWarning, match="1 run finished before by other code of sgd than today's: rerun=True"):
+        run_experiment(made(), out=tmp_path, progress=False)
 
 
 def test_a_missing_pandas_is_named(tmp_path, monkeypatch):

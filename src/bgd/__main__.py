@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main() -> None:
-    """Run the command line, or name the extra that it needs (exit code 2)."""
+    """Run the command line, or name the extra that it needs (exit code 2).
+
+    As with ``python -m``, modules are also found in the current folder, behind all others.
+    """
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
     try:
         from bgd.cli import main as run
     except ModuleNotFoundError as error:

@@ -10,6 +10,7 @@ result.report("report")     # tables, figures and a page
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -146,6 +147,14 @@ def run_experiment(
     prepared = prepare(plan, options, Path(out) if out else None, reuse=reuse, rerun=rerun, command=command)
     execution = execute(prepared, options, quiet=not progress)
     check_interrupted(execution, "call run_experiment again")
+    if changed := execution.by_other_code:
+        methods = ", ".join(dict.fromkeys(job.config.method for job in changed))
+        warnings.warn(
+            f"{count(len(changed), 'run')} finished before by other code of {methods} than today's: rerun=True runs "
+            "them again",
+            UserWarning,
+            stacklevel=2,
+        )
     return ExperimentResult(prepared.comparisons[0], tuple(execution.failed))
 
 

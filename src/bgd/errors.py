@@ -18,7 +18,7 @@ class BGDError(Exception):
     bgd.errors.BGDError: no data set 'mnits': did you mean 'mnist'?
     """
 
-    exit_code: int = 1
+    exit_code: int = 2
 
 
 class SettingError(BGDError, ValueError):
@@ -28,8 +28,6 @@ class SettingError(BGDError, ValueError):
     True
     """
 
-    exit_code = 2
-
 
 class MissingExtraError(BGDError, ImportError):
     """A part of the package whose dependencies are not installed: names the extra that brings them.
@@ -37,8 +35,6 @@ class MissingExtraError(BGDError, ImportError):
     >>> MissingExtraError("pandas", "experiments")
     MissingExtraError("this needs pandas, which is not installed: pip install 'bgd[experiments]'")
     """
-
-    exit_code = 2
 
     def __init__(self, module: str, extra: str) -> None:
         super().__init__(f"this needs {module}, which is not installed: pip install 'bgd[{extra}]'")

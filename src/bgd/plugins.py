@@ -28,8 +28,6 @@ class PluginError(BGDError, ValueError):
     bgd.plugins.PluginError: net 'no_such_module:Net': cannot import no_such_module (No module named ...
     """
 
-    exit_code = 2
-
 
 def find(name: str, known: Mapping[str, Value], what: str, group: str) -> Value | Any:
     """The object that a name refers to: one of ``known``, an entry point of ``group``, or ``module:attribute``.

@@ -106,7 +106,7 @@ def test_overrides_get_a_folder_of_their_own(bgd, tmp_path):
         (["run", "{folder}/no_data.toml"], "is not a folder"),
         (["run", "{folder}/no_module.toml"], "no method 'nowhere:Method'|cannot import nowhere"),
         (["run", "digits", "--executor", "threads"], "threads"),
-        (["run", "digits", "--executor", "serial", "--ray-address", "a:1"], "goes with the executor ray"),
+        (["run", "digits", "--executor", "serial", "--ray-address", "a:1"], "needs the executor ray"),
         (["run", "digits", "-p", "smoke", "--device", "abacus"], "device 'abacus' cannot be used"),
         (["run", "digits", "-p", "smoke", "--out", "{folder}/broken.toml"], "cannot write"),
         (["resume", "{folder}/nowhere"], "no run in"),

@@ -95,7 +95,7 @@ def test_a_valid_experiment_runs(write, tmp_path):
         (("seeds = [1, 2]", 'name = "digits"'), "'digits' is the name of a built-in experiment"),
         (("settings = {", "setings = {"), "rows.BGD.setings: no such key: did you mean 'settings'?"),
         (('title = "My drifting digits"', ""), "title: missing"),
-        (("seeds = [1, 2]", "seeds = [1, 1]"), "seeds: [1, 1]: value error, seeds must be different"),
+        (("seeds = [1, 2]", "seeds = [1, 1]"), "seeds: [1, 1]: value error, seeds=[1, 1]: give different"),
         (("seeds = [1, 2]", "seeds = [1, 2"), "not TOML"),
         (
             ("iterations = 30", "epochs = 3"),
@@ -106,7 +106,7 @@ def test_a_valid_experiment_runs(write, tmp_path):
             "columns.turning.stream.beta: has no effect: the stream is drifting",
         ),
         (("[setup]", "[setup]\nstream.epochs = 3"), "setup.stream.epochs: has no effect"),
-        (("seeds = [1, 2]", "presets.a.seeds = [-2]"), "presets.a.seeds: [-2]: value error, seeds must be different"),
+        (("seeds = [1, 2]", "presets.a.seeds = [-2]"), "presets.a.seeds: [-2]: value error, seeds=[-2]: give different"),
     ],
 )
 def test_invalid_experiments_are_rejected(write, change, message):

@@ -16,15 +16,13 @@ from rich.console import Console
 from bgd._version import __version__
 from bgd.cli import data, experiments
 from bgd.cli.doctor import doctor
-from bgd.cli.errors import FailedError
 from bgd.cli.methods import methods
 from bgd.cli.pack import pack
 from bgd.cli.report import compare, report
 from bgd.cli.resume import resume
 from bgd.cli.run import run
 from bgd.cli.scenarios import scenarios
-from bgd.errors import BGDError
-from bgd.runs.errors import Interrupted
+from bgd.errors import BGDError, MissingExtraError
 
 app = typer.Typer(
     name="bgd",
@@ -75,4 +73,9 @@ def main(args: list[str] | None = None) -> None:
     except BGDError as error:
         # soft_wrap: one line stays one line for scripts; markup off: a path may hold square brackets
         Console(stderr=True).print(f"bgd: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(error.exit_code if isinstance(error, FailedError | Interrupted) else 2)
+        sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        if (module := (error.name or "bgd").partition(".")[0]) == "bgd":
+            raise
+        print(f"bgd: {MissingExtraError(module, 'experiments')}", file=sys.stderr)
+        sys.exit(MissingExtraError.exit_code)

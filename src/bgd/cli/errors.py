@@ -13,3 +13,5 @@ class FailedError(BGDError):
     >>> FailedError.exit_code
     1
     """
+
+    exit_code = 1

@@ -14,7 +14,6 @@ from bgd.api import check_interrupted
 from bgd.cli.errors import FailedError
 from bgd.cli.report import print_tables
 from bgd.experiments.execution import Execution
-from bgd.experiments.reuse import is_by_other_code
 from bgd.experiments.storage import read_comparison, read_declaration
 from bgd.experiments.text import count
 from bgd.report.load import compare_stored
@@ -45,7 +44,7 @@ def _print_summary(execution: Execution) -> None:
     console = Console()
     if execution.before:
         _print(console, f"{count(len(execution.before), 'run')} finished before", "dim")
-    changed = Counter(job.config.method for job in execution.before if is_by_other_code(job.config, job.folder))
+    changed = Counter(job.config.method for job in execution.by_other_code)
     if changed:
         runs = f"{count(changed.total(), 'run')} of them by other code of {', '.join(changed)} than today's"
         _print(console, f"{runs}: --rerun runs them again", "yellow")

@@ -23,16 +23,20 @@ of R; test accuracy over time."""
 class ExperimentError(BGDError, ValueError):
     """An experiment that does not exist or is declared wrongly: the message names the key, the value and the fix."""
 
-    exit_code = 2
 
+def check_seeds(seeds: tuple[int, ...]) -> tuple[int, ...]:
+    """Refuse seeds that are repeated or no whole numbers from 0.
 
-def _check_distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
-    if len(set(seeds)) < len(seeds) or min(seeds) < 0:
-        raise ValueError("seeds must be different whole numbers from 0")
+    >>> check_seeds((2019, 2020))
+    (2019, 2020)
+    """
+    whole = all(isinstance(seed, int) and seed >= 0 for seed in seeds)
+    if not seeds or not whole or len(set(seeds)) < len(seeds):
+        raise ExperimentError(f"seeds={list(seeds)}: give different whole numbers from 0")
     return seeds
 
 
-Seeds = Annotated[tuple[int, ...], Field(min_length=1), AfterValidator(_check_distinct)]
+Seeds = Annotated[tuple[int, ...], Field(min_length=1), AfterValidator(check_seeds)]
 
 
 class Reported(Strict):

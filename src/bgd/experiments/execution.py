@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from bgd.errors import SettingError
-from bgd.experiments.declaration import ExperimentError
 from bgd.experiments.folders import comparison_folder, run_folder
 from bgd.experiments.plan import Plan
 from bgd.experiments.progress import make_display
-from bgd.experiments.reuse import find_reusable, reuse_results
+from bgd.experiments.reuse import find_reusable, is_by_other_code, reuse_results
 from bgd.experiments.storage import FILE, Declaration, declare, read_comparison, read_declaration, run_folders
 from bgd.plugins import import_paths
 from bgd.runs.compatibility import check_compatible
@@ -26,6 +25,7 @@ from bgd.runs.errors import RunError
 from bgd.runs.executors import Executor, Job, OnRay, Outcome, Processes, in_this_process
 from bgd.runs.folder import RunFolder, finished, read_config, read_machine
 from bgd.runs.options import Options
+from bgd.runs.own_modules import check_importable
 from bgd.runs.result import Machine
 from bgd.runs.validation import prepare_data
 from bgd.validation import check_choice, check_whole
@@ -126,6 +126,12 @@ class Execution:
         return [outcome for outcome in self.outcomes if outcome.error and not outcome.interrupted]
 
     @property
+    def by_other_code(self) -> list[Job]:
+        """Runs that finished before this call, by code that has changed since."""
+        with import_paths(self.prepared.import_paths):
+            return [job for job in self.before if is_by_other_code(job.config, job.folder)]
+
+    @property
     def interrupted(self) -> int:
         """How many runs are left because of an interruption."""
         done = len(self.before) + len(self.prepared.reused)
@@ -164,7 +170,7 @@ def prepare(
     with import_paths(plan.experiment.import_paths):
         reuse = reuse and not rerun and not options.keep  # a reused result has no network to keep
         found = find_reusable(planned, plan.experiment, results, options.threads) if reuse else {}
-        paths = plan.experiment.import_paths
+        paths = (*plan.experiment.import_paths, os.getcwd())
         jobs = [
             _make_job(config, path, Options(threads=options.threads, keep=options.keep), paths)
             for path, config in planned.items()
@@ -205,8 +211,9 @@ def prepare_resume(folders: Sequence[Path] = (), *, threads: int | None = None, 
         if not finished(path) and path not in outdated:
             machine = recorded_machine(path)
             options = Options(threads=threads or machine.threads, keep=keep or machine.keep)
-            jobs.append(_make_job(read_config(path), path, options, modules.get(path.parent, ())))
-    all_modules = tuple(dict.fromkeys(one for found in modules.values() for one in found))
+            searched = tuple(dict.fromkeys((*modules.get(path.parent, ()), *machine.import_paths, os.getcwd())))
+            jobs.append(_make_job(read_config(path), path, options, searched))
+    all_modules = tuple(dict.fromkeys(one for job in jobs for one in job.import_paths))
     with import_paths(all_modules):
         _check_data(jobs)
     return PreparedRuns(tuple(comparisons), tuple(jobs), import_paths=all_modules)
@@ -276,23 +283,5 @@ def _check_data(jobs: Iterable[Job], rerun: bool = False) -> None:
 
 def _check_importable(configs: Sequence[RunConfig], options: ExecutionOptions) -> None:
     """Refuse to send what is defined in a script or notebook to other processes, which cannot import it."""
-    if options.executor_for(len(configs)) is in_this_process:
-        return
-    for config in configs:
-        for text in _texts(config.model_dump()):
-            if text.startswith("__main__:"):
-                raise ExperimentError(
-                    f"{config.title}: {text.partition(':')[2]} is defined in __main__ (a script or notebook), which "
-                    "other processes cannot import: move it to a module, or use jobs=1"
-                )
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from _texts(one)
-    elif isinstance(value, Sequence):
-        for one in value:
-            yield from _texts(one)
+    if options.executor_for(len(configs)) is not in_this_process:
+        check_importable(configs, "another process")

@@ -12,7 +12,7 @@ from typing import Any
 from bgd.experiments.declaration import Experiment, ExperimentError
 from bgd.experiments.layers import resolve
 from bgd.experiments.overrides import Overrides, as_texts, parse_overrides
-from bgd.experiments.selection import find_preset, select_runs
+from bgd.experiments.selection import add_rows, find_preset, select_runs
 from bgd.plugins import import_paths
 from bgd.runs.config import RunConfig, Setup, unused
 from bgd.runs.validation import validate
@@ -67,6 +67,7 @@ def make_plan(
     preset, _ = find_preset(experiment, preset)
     texts = as_texts(overrides)
     parsed = parse_overrides(experiment, texts)
+    experiment = add_rows(experiment, rows or ())
     selected = select_runs(experiment, preset, rows=rows, columns=columns, seeds=seeds)
     _check_layers(experiment)
     configs = [resolve(experiment, preset, *run, device, parsed) for run in selected]

@@ -122,6 +122,8 @@ def _map_data_names(declared: Any, change: Callable[[Any], Any], in_data: bool =
     if not isinstance(declared, dict):
         return declared
     return {
-        key: change(value) if in_data and key == "name" else _map_data_names(value, change, in_data or key == "data")
+        key: change(value)
+        if (in_data and key == "name") or (key == "data" and isinstance(value, str))
+        else _map_data_names(value, change, in_data or key == "data")
         for key, value in declared.items()
     }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bgd.errors import suggest
-from bgd.experiments.declaration import Experiment, ExperimentError, Preset
+from bgd.experiments.declaration import Experiment, ExperimentError, Preset, Row, check_seeds
 
 
 class RunKey(NamedTuple):
@@ -48,6 +48,11 @@ def select_runs(
     [('BGD', 'class learning', 2019), ('BGD', '+ labels trick', 2019)]
     """
     _, scale = find_preset(experiment, preset)
+    for name, value in (("rows", rows), ("columns", columns)):
+        if isinstance(value, str):
+            raise ExperimentError(f"{name}={value!r}: give a list of labels, such as [{value!r}]")
+    if seeds is not None:
+        check_seeds(tuple(seeds))
     labels = match_rows(experiment, rows) if rows else list(scale.rows or experiment.rows)
     chosen = match_columns(experiment, columns) if columns else list(experiment.columns)
     selected = [
@@ -82,6 +87,18 @@ def match_rows(experiment: Experiment, names: Sequence[str]) -> list[str]:
             raise ExperimentError(f"{experiment.name} has no row {name!r}: {suggest(name, known)}")
         found += labels
     return list(dict.fromkeys(found))
+
+
+def add_rows(experiment: Experiment, names: Sequence[str]) -> Experiment:
+    """The experiment with a row of its own for each ``module:Class`` that it does not have.
+
+    >>> from bgd.experiments import find
+    >>> list(add_rows(find("digits"), ["SGD", "mypackage.tether:Tether"]).rows)[-1]
+    'mypackage.tether:Tether'
+    """
+    known = {row.method for row in experiment.rows.values()} | set(experiment.rows)
+    own = {name: Row(method=name) for name in names if ":" in name and name not in known}
+    return experiment.model_copy(update={"rows": {**experiment.rows, **own}}) if own else experiment
 
 
 def match_columns(experiment: Experiment, names: Sequence[str]) -> list[str]:

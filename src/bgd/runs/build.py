@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import nn
 
 from bgd.errors import BGDError
@@ -118,9 +117,6 @@ def build_net(config: NetConfig, inputs: tuple[int, int, int], outputs: int, see
         )
     except (ValueError, TypeError) as error:
         raise RunError(str(error) if isinstance(error, BGDError) else f"net {config.name!r}: {error}") from error
-    if config.name in nets.NETS:
-        # the layout in which a CPU convolves faster, by a tenth or more; the numbers mean the same
-        net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return InBfloat16(net) if config.precision == "bfloat16" else net
 
 

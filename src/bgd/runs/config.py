@@ -7,11 +7,8 @@ import json
 import math
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from bgd import plugins
-from bgd.errors import suggest
 from bgd.inference import Inference
 from bgd.methods.common.outputs import Over
 from bgd.nets.registry import NETS
@@ -30,7 +27,16 @@ class Strict(BaseModel):
 DATA_NAME = "a name that `bgd data list` shows, a folder of .npz arrays, or module:function that returns a DataSet"
 
 
-class SetConfig(Strict):
+class Named(Strict):
+    """A configuration that may be given as its name alone: ``net = "mypackage.nets:build"``."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, given: Any) -> Any:
+        return {"name": given} if isinstance(given, str) else given
+
+
+class SetConfig(Named):
     """One data set of a mix.
 
     >>> SetConfig(name="cifar100", classes=range(10)).classes
@@ -43,7 +49,7 @@ class SetConfig(Strict):
     test: int | None = Field(default=None, ge=1, description="only the first test images; None: data.test")
 
 
-class DataConfig(Strict):
+class DataConfig(Named):
     """The data and its preparation: one data set by name, or a mix of several, each a task (``tasks.kind="mix"``).
 
     >>> DataConfig(name="mnist", pad=2, normalise="padded-mnist").train is None
@@ -103,13 +109,15 @@ class StreamConfig(Strict):
     augment: AugmentConfig = AugmentConfig()
 
 
-class NetConfig(Strict):
+class NetConfig(Named):
     """The network.
 
     >>> NetConfig(name="vgg16-bn", init="torch-zero-bias").name
     'vgg16-bn'
     >>> NetConfig(name="mypackage.nets:build", settings={"depth": 3}).settings
     {'depth': 3}
+    >>> Setup(net="lenet").net.name
+    'lenet'
     """
 
     name: str = Field(default="mlp", description="a key of bgd.nets.registry.NETS, an entry point, or module:function")
@@ -117,14 +125,6 @@ class NetConfig(Strict):
     init: Literal["xavier", "torch", "he", "he-out", "torch-zero-bias"] = "xavier"
     precision: Literal["float32", "bfloat16"] = Field(default="float32", description="of its products, not its weights")
     settings: dict[str, Any] = Field(default_factory=dict, description="arguments of a net of one's own")
-
-    @field_validator("name")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        """Refuse an unknown name; ``module:function`` is not imported before the run is validated."""
-        if name in NETS or ":" in name or name in (known := plugins.names(NETS, "bgd.nets")):
-            return name
-        raise PydanticCustomError("unknown_net", "{reason}", {"reason": f"no net {name!r}: {suggest(name, known)}"})
 
 
 class TestConfig(Strict):

@@ -8,8 +8,8 @@ from bgd.errors import BGDError
 class RunError(BGDError):
     """A run that cannot start, continue or be read: the message names the folder or value and the way out.
 
-    >>> RunError.exit_code
-    1
+    >>> issubclass(RunError, BGDError)
+    True
     """
 
 
