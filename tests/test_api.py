@@ -49,7 +49,7 @@ def test_a_comparison(tmp_path):
     assert result.folder == tmp_path / "digits-smoke"
     assert result.failed == ()
     frame = result.dataframe
-    assert list(frame["method"]) == ["SGD", "Adam"]
+    assert list(frame["row"]) == ["SGD", "Adam"]
     assert frame["accuracy"].between(0, 100).all()
     assert result.tables[0].headers[0] == "method"
     html = result._repr_html_()
@@ -123,7 +123,7 @@ def test_failed_runs_are_returned(tmp_path):
     (failed,) = result.failed
     assert failed.job.config.row == "SGD"
     assert failed.traceback.is_file()
-    assert list(result.dataframe["method"]) == ["Adam"]
+    assert list(result.dataframe["row"]) == ["Adam"]
     assert "1 run failed" in result._repr_html_()
 
 

@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ from bgd.experiments.text import count
 from bgd.report.export import run_records
 from bgd.report.load import compare_stored
 from bgd.report.summary import Comparison
-from bgd.report.tables import Table, all_tables, to_text
+from bgd.report.tables import Table, all_tables, to_html, to_text
 from bgd.report.write import write
 from bgd.runs.errors import Interrupted
 from bgd.runs.executors import Outcome
@@ -59,7 +58,7 @@ class ExperimentResult:
 
     @cached_property
     def dataframe(self) -> pandas.DataFrame:
-        """A row for each finished run: method, setting, seed, accuracies in percent, other metrics, time."""
+        """A row for each finished run: row, column, method, seed, accuracies in percent, other metrics, time."""
         try:
             import pandas
         except ImportError:
@@ -81,7 +80,7 @@ class ExperimentResult:
     def _repr_html_(self) -> str:
         """For notebooks."""
         failed = f"<p><b>{count(len(self.failed), 'run')} failed</b></p>" if self.failed else ""
-        return "\n".join([*map(_to_html, self.tables), failed])
+        return "\n".join([*map(to_html, self.tables), failed])
 
 
 def run_experiment(
@@ -136,7 +135,7 @@ def run_experiment(
     >>> result = run_experiment(
     ...     "digits", "smoke", rows=["SGD"], columns=["split, class"], out=tempfile.mkdtemp(), progress=False
     ... )
-    >>> result.folder.name, list(result.dataframe["method"]), result.failed
+    >>> result.folder.name, list(result.dataframe["row"]), result.failed
     ('digits-smoke', ['SGD'], ())
     """
     declared = experiment if isinstance(experiment, Experiment) else load(experiment)
@@ -163,18 +162,3 @@ def check_interrupted(execution: Execution, way: str) -> None:
     if execution.interrupted:
         left = count(execution.interrupted, "run")
         raise Interrupted(f"interrupted; everything is saved. {left} left; to continue: {way}")
-
-
-def _to_html(table: Table) -> str:
-    r"""A table for a notebook.
-
-    >>> from bgd.report.tables import Cell
-    >>> _to_html(Table("T", ("method", "ours"), ((Cell("A & B"), Cell("1", bold=True)),)))[:48]
-    '<table>\n<caption>T</caption>\n<tr><th>method</th>'
-    """
-    lines = [f"<caption>{escape(table.title)}</caption>"]
-    lines.append(f"<tr>{''.join(f'<th>{escape(header)}</th>' for header in table.headers)}</tr>")
-    for row in table.rows:
-        texts = [f"<b>{escape(cell.text)}</b>" if cell.bold else escape(cell.text) for cell in row]
-        lines.append(f"<tr>{''.join(f'<td>{text}</td>' for text in texts)}</tr>")
-    return "\n".join(["<table>", *lines, "</table>"])

@@ -63,10 +63,10 @@ def test_numbers_are_those_of_the_runs(folder, tmp_path):
     with (tmp_path / "out" / "runs.csv").open() as file:
         rows = list(csv.DictReader(file))
     for row in rows:
-        result = json.loads((one_run(folder, row["method"], int(row["seed"])) / "result.json").read_text())
+        result = json.loads((one_run(folder, row["row"], int(row["seed"])) / "result.json").read_text())
         assert float(row["accuracy"]) == pytest.approx(100 * result["average_accuracy"], abs=1e-5)
-    summary = {row["method"]: row for row in json.loads((tmp_path / "out" / "report.json").read_text())["summary"]}
-    values = [float(row["accuracy"]) for row in rows if row["method"] == "BGD"]
+    summary = {row["row"]: row for row in json.loads((tmp_path / "out" / "report.json").read_text())["summary"]}
+    values = [float(row["accuracy"]) for row in rows if row["row"] == "BGD"]
     assert len(values) == summary["BGD"]["runs"] == 2
     assert summary["BGD"]["mean"] == pytest.approx(sum(values) / 2, abs=1e-5)
     assert summary["BGD"]["spread"] == pytest.approx(abs(values[0] - values[1]) / 2**0.5, abs=1e-5)

@@ -76,7 +76,7 @@ def test_many_commands_are_folded_and_all_are_listed(results, experiment):
 
 def test_comparisons_of_one_experiment_have_distinct_headings(results, experiment):
     plain = compare(results, experiment, preset="paper")
-    changed = compare(results, experiment, preset="paper", changes=("stream.epochs=1",))
+    changed = compare(results, experiment, preset="paper", overrides=("stream.epochs=1",))
     text = render_markdown([Section(plain, []), Section(changed, [])], "bgd report", {}, "Results")
     assert "## Continuous permuted digits (paper)\n" in text
     assert "## Continuous permuted digits (paper, stream.epochs=1)\n" in text

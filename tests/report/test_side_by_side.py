@@ -6,8 +6,8 @@ from bgd.report.side_by_side import pair_up, title_of
 from bgd.report.summary import Comparison, compare
 
 
-def make_comparison(preset: str, *changes: str, name: str = "made") -> Comparison:
-    return compare([make_result("BGD", 0.9, preset=preset, experiment=name)], changes=changes)
+def make_comparison(preset: str, *overrides: str, name: str = "made") -> Comparison:
+    return compare([make_result("BGD", 0.9, preset=preset, experiment=name)], overrides=overrides)
 
 
 def test_comparisons_are_paired_by_scale_and_named_where_scales_differ():

@@ -118,7 +118,7 @@ def compare(
         record = [
             {"experiment": one.name, "a": str(a), "b": str(b)}
             | {f"preset_{side}": which.preset for side, which in (("a", one), ("b", two))}
-            | {f"changes_{side}": list(which.changes) for side, which in (("a", one), ("b", two))}
+            | {f"overrides_{side}": list(which.overrides) for side, which in (("a", one), ("b", two))}
             | {
                 "pairs": [
                     asdict(pair)
@@ -142,7 +142,7 @@ def compare(
         console.print(f"A is {a}\nB is {b}", style="dim", highlight=False, markup=False, soft_wrap=True)
     for which, name in enumerate("AB"):
         if alone := [c for c in sides[which] if not any(c is pair[which] for pair in found)]:
-            names = ", ".join(" ".join(filter(None, (c.name or "unnamed", c.preset, *c.changes))) for c in alone)
+            names = ", ".join(" ".join(filter(None, (c.name or "unnamed", c.preset, *c.overrides))) for c in alone)
             Console(stderr=True).print(f"only in {name}: {names}", style="yellow", highlight=False, markup=False)
 
 
@@ -151,8 +151,8 @@ def print_tables(console: Console, comparison: Comparison, chosen: Iterable[Tabl
     for table in chosen:
         console.print(to_rich(table))
         console.print()
-    if comparison.changes:
-        text = f"with {', '.join(comparison.changes)}\n"
+    if comparison.overrides:
+        text = f"with {', '.join(comparison.overrides)}\n"
         console.print(text, style="yellow", highlight=False, markup=False, soft_wrap=True)
     verdicts = comparison.verdicts
     if verdicts:

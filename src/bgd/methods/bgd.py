@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor, nn
 from torch.func import functional_call
@@ -46,6 +46,7 @@ class BGDLearner(PosteriorLearner):
     """
 
     optimizer: BGD
+    computation_settings: ClassVar[tuple[str, ...]] = ("noise", "batched", "chunk_size", "compile")
 
     def __init__(
         self,
@@ -113,9 +114,9 @@ class BGDLearner(PosteriorLearner):
     def sample_scores(self, x: Tensor, samples: int) -> Iterator[Tensor]:
         """From the current posterior; the optimizer's own count of samples is restored, so every call is the same."""
         names: dict[Tensor, str] = {p: name for name, p in self.net.named_parameters()}
-        draws = self.optimizer.samples_drawn
+        drawn = self.optimizer.samples_drawn
         weights = self.optimizer.sample_weights(samples)
-        self.optimizer.samples_drawn = draws
+        self.optimizer.samples_drawn = drawn
         for k in range(samples):
             yield functional_call(self.net, {names[p]: w[k] for p, w in weights.items()}, (x,))
 

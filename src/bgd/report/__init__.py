@@ -2,7 +2,7 @@
 
     load.py       folders of runs -> comparisons
     summary/      what a comparison is: means, spreads, the best, agreement with the paper
-    tables/       one file per kind of table; render.py for the terminal, plain text and Markdown
+    tables/       one file per kind of table; render.py for the terminal, plain text, Markdown and HTML
     figures/      one file per kind of figure; catalog.py for which a comparison has, style.py for colours and markers
     page/         one self-contained HTML page
     write.py      all of it as files: page, tables, figures, CSV and JSON (export.py), Markdown, TensorBoard

@@ -15,7 +15,7 @@ from bgd.runs.result import RunResult
 
 
 def summary_records(comparisons: Iterable[Comparison]) -> list[dict[str, Any]]:
-    """One record for each method in each setting; accuracies in percent."""
+    """One record for each row in each column; accuracies in percent."""
     return [_origin(c) | _entry_record(entry) for c in comparisons for entry in c.entries.values()]
 
 
@@ -48,15 +48,15 @@ def _origin(comparison: Comparison) -> dict[str, Any]:
     return {
         "experiment": comparison.name,
         "preset": comparison.preset,
-        "changes": " ".join(comparison.changes),  # the user's own values, key=value
+        "overrides": " ".join(comparison.overrides),  # the user's own values, key=value
     }
 
 
 def _entry_record(entry: Entry) -> dict[str, Any]:
     ours, paper, gap = entry.ours, entry.paper, entry.gap
     return {
-        "method": entry.row,
-        "setting": entry.column,
+        "row": entry.row,
+        "column": entry.column,
         "mean": _rounded(ours.mean) if ours else None,
         "spread": _rounded(ours.spread) if ours else None,
         "runs": len(entry.runs),
@@ -75,12 +75,13 @@ def _entry_record(entry: Entry) -> dict[str, Any]:
 def _run_record(run: RunResult) -> dict[str, Any]:
     return (
         {
-            "method": row_of(run.config),
-            "setting": column_of(run.config),
+            "row": row_of(run.config),
+            "column": column_of(run.config),
+            "method": run.config.method,
             "seed": run.config.seed,
             "accuracy": _rounded(100 * run.average_accuracy),
         }
-        | {f"accuracy_{method}": _rounded(100 * value) for method, value in sorted(run.by_inference.items())}
+        | {f"accuracy_{inference}": _rounded(100 * value) for inference, value in sorted(run.by_inference.items())}
         | {name: _rounded(value) for name, value in sorted(run.metrics.items())}
         | {
             "iterations": run.iterations,

@@ -63,7 +63,7 @@ def load(folders: str | Path | Iterable[str | Path]) -> list[Comparison]:
 
 
 def compare_stored(stored: StoredComparison) -> Comparison:
-    """A declared comparison as read from its folder, with the runs that are missing and the user's own changes."""
+    """A declared comparison as read from its folder, with the runs that are missing and the user's overrides."""
     declaration = stored.declaration
     comparison = compare(
         stored.results,
@@ -72,7 +72,7 @@ def compare_stored(stored: StoredComparison) -> Comparison:
         + [Unfinished(one.config, "failed", one.error) for one in stored.packed_failures]
         + [Unfinished(read_config(path), "failed", reason) for path, reason in stored.damaged.items()],
         preset=declaration.preset,
-        changes=declaration.overrides,
+        overrides=declaration.overrides,
     )
     return replace(comparison, remarks=stored.remarks, outdated=len(stored.outdated))
 

@@ -74,7 +74,7 @@ def _headings(sections: Sequence[Section]) -> list[str]:
     """A heading for each, all distinct: links refer to them."""
     titles = [section.comparison.title for section in sections]
     named = [
-        f"{title} ({', '.join((section.comparison.preset, *section.comparison.changes))})"
+        f"{title} ({', '.join((section.comparison.preset, *section.comparison.overrides))})"
         if titles.count(title) > 1
         else title
         for title, section in zip(titles, sections, strict=True)
@@ -166,8 +166,8 @@ def _provenance(comparison: Comparison) -> str:
     about = f": {preset.about}" if preset and preset.about else ""
     if comparison.preset:
         facts.append(markdown_text(formatting.sentence(f"Preset {comparison.preset}{about}")))
-    if comparison.changes:
-        facts.append(f"Changed: {markdown_text(', '.join(comparison.changes))}.")
+    if comparison.overrides:
+        facts.append(f"Changed: {markdown_text(', '.join(comparison.overrides))}.")
     if comparison.runs:
         facts.append(formatting.seeds_sentence([run.config.seed for run in comparison.runs]))
     machines = [run.machine for run in comparison.runs if run.machine]

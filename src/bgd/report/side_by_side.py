@@ -59,7 +59,7 @@ def pair_up(a: Sequence[Comparison], b: Sequence[Comparison]) -> list[tuple[Comp
     pairs = []
     for one in a:
         same = [two for two in b if two.name == one.name]
-        exact = [two for two in same if (two.preset, two.changes) == (one.preset, one.changes)]
+        exact = [two for two in same if (two.preset, two.overrides) == (one.preset, one.overrides)]
         if len(same) == 1 == sum(other.name == one.name for other in a):
             exact = same
         if exact:
@@ -73,9 +73,9 @@ def pair_up(a: Sequence[Comparison], b: Sequence[Comparison]) -> list[tuple[Comp
 def title_of(a: Comparison, b: Comparison) -> str:
     """Of the two, with what differs: the experiment, the scale, or the user's own values."""
     names = [a.title] if a.title == b.title else [a.title, b.title]
-    if (a.preset, a.changes) == (b.preset, b.changes):
+    if (a.preset, a.overrides) == (b.preset, b.overrides):
         return " / ".join(names)
-    scales = [", ".join(filter(None, (one.preset, *one.changes))) or "no preset" for one in (a, b)]
+    scales = [", ".join(filter(None, (one.preset, *one.overrides))) or "no preset" for one in (a, b)]
     return f"{' / '.join(names)} (A: {scales[0]}; B: {scales[1]})"
 
 

@@ -134,7 +134,7 @@ def _write_figures(
     used: set[str] = set()
     for number, section in enumerate(sections):
         stem = "-".join(part for part in (section.comparison.name, section.comparison.preset) if part) or "runs"
-        while stem in used:  # the same experiment and preset with the user's own changes
+        while stem in used:  # the same experiment and preset with the user's overrides
             stem += "-x"
         used.add(stem)
         for plot in section.plots:

@@ -14,7 +14,7 @@ from bgd.inference import INFERENCES, Inference, Prediction
 from bgd.methods.common.base import Base
 from bgd.methods.common.posterior import PosteriorLearner
 from bgd.methods.common.types import Learner
-from bgd.optim import BGD
+from bgd.optim.base import PosteriorOptimizer
 from bgd.scenarios import Batch
 
 EDGES: list[float] = [float(f"{edge:.6g}") for edge in np.logspace(-6, 1, 337)]
@@ -29,21 +29,21 @@ class Posterior(Protocol):
         """The scores of sampled networks, (samples, B, outputs): the same networks at every call."""
 
 
-def inferences(learner: Learner, requested: Iterable[Inference] = INFERENCES) -> tuple[Inference, ...]:
+def available_inferences(learner: Learner, requested: Iterable[Inference] = INFERENCES) -> tuple[Inference, ...]:
     """Those inference methods that the learner has: all for a posterior, else only ``map``, its one network.
 
     >>> from bgd.methods import create
     >>> from bgd.scenarios import scenario, shared_heads
-    >>> inferences(create("sgd", torch.nn.Linear(4, 2), shared_heads(1, 2), scenario("domain")))
+    >>> available_inferences(create("sgd", torch.nn.Linear(4, 2), shared_heads(1, 2), scenario("domain")))
     ('map',)
     """
     sampled = set(requested) if isinstance(learner, Posterior) else set()
-    return tuple(method for method in INFERENCES if method == "map" or method in sampled)
+    return tuple(inference for inference in INFERENCES if inference == "map" or inference in sampled)
 
 
 @torch.no_grad()
 def score(
-    learner: Learner, batches: Iterable[Batch], methods: Iterable[Inference], samples: int, device: str = "cpu"
+    learner: Learner, batches: Iterable[Batch], inferences: Iterable[Inference], samples: int, device: str = "cpu"
 ) -> tuple[dict[Inference, float], float]:
     """Accuracy by each inference method, and the mean cross-entropy of the mean network, without autograd.
 
@@ -55,22 +55,23 @@ def score(
     >>> score(learner, [Batch(torch.eye(2), torch.tensor([0, 0]))], ["map"], samples=1)[0]
     {'map': 0.5}
     """
-    methods = tuple(methods)
-    right = dict.fromkeys(methods, 0)
+    inferences = tuple(inferences)
+    right = dict.fromkeys(inferences, 0)
     loss, count = 0.0, 0
     for batch in batches:
         x, y = batch.x.to(device), batch.y.to(device)
         scores = learner.predict(x, batch.task)
         loss += float(cross_entropy(scores, y, reduction="sum"))
         count += len(y)
-        if set(methods) == {"map"}:
+        if set(inferences) == {"map"}:
             right["map"] += int((scores.argmax(1) == y).sum())
             continue
         prediction = _prediction(scores, cast(Posterior, learner).predict_samples(x, samples, batch.task))
-        for method in methods:
-            right[method] += int((prediction.labels_by(method) == y).sum())
+        for inference in inferences:
+            right[inference] += int((prediction.labels_by(inference) == y).sum())
     # "mc" is the mean accuracy of the single networks: `samples` predictions for each label
-    return {method: n / (count * (samples if method == "mc" else 1)) for method, n in right.items()}, loss / count
+    accuracies = {inference: n / (count * (samples if inference == "mc" else 1)) for inference, n in right.items()}
+    return accuracies, loss / count
 
 
 def _prediction(scores: Tensor, sampled: Tensor) -> Prediction:
@@ -91,7 +92,7 @@ def stds(learner: Learner) -> Tensor | None:
     """
     if isinstance(learner, PosteriorLearner):
         parts = list(learner.std().values())
-    elif isinstance(learner, Base) and isinstance(learner.optimizer, BGD):
+    elif isinstance(learner, Base) and isinstance(learner.optimizer, PosteriorOptimizer):
         optimizer = learner.optimizer
         parts = [optimizer.state[p]["std"] for group in optimizer.param_groups for p in group["params"]]
     else:

@@ -9,7 +9,7 @@ from typing import Any
 from bgd.inference import INFERENCES
 from bgd.methods.common.types import Learner
 from bgd.runs.config import RunConfig
-from bgd.runs.evaluate import histogram, inferences, score, stds
+from bgd.runs.evaluate import available_inferences, histogram, score, stds
 from bgd.runs.metrics_file import MetricsFile
 from bgd.runs.progress import ProgressReporter
 from bgd.runs.schedule import plan_measurements
@@ -82,14 +82,14 @@ class Measurer:
     def _evaluate(self, iteration: int) -> dict[str, Any]:
         """All tasks, by MAP and the run's own inference; at the end by every inference method."""
         test, at_end = self.test, iteration == self.schedule.length
-        methods = inferences(self.learner, INFERENCES if at_end else (test.inference,))
-        by_inference: dict[str, list[float]] = {method: [] for method in methods}
+        inferences = available_inferences(self.learner, INFERENCES if at_end else (test.inference,))
+        by_inference: dict[str, list[float]] = {inference: [] for inference in inferences}
         losses = []
         for task in range(len(self.stream.tasks)):
             self.reporter.report_throttled(iteration, "evaluating")
-            accuracy, loss = score(self.learner, self.stream.test_batches(task), methods, test.samples, self.device)
-            for method in methods:
-                by_inference[method].append(accuracy[method])
+            accuracy, loss = score(self.learner, self.stream.test_batches(task), inferences, test.samples, self.device)
+            for inference in inferences:
+                by_inference[inference].append(accuracy[inference])
             losses.append(loss)
         own = test.inference if test.inference in by_inference else "map"
         return {
@@ -101,12 +101,12 @@ class Measurer:
 
     def _fit(self) -> dict[str, Any]:
         """The first training images of all tasks, by the run's own inference."""
-        methods = inferences(self.learner, (self.test.inference,))
+        inferences = available_inferences(self.learner, (self.test.inference,))
         scores = [
-            score(self.learner, self._training_images(task), methods, self.test.samples, self.device)
+            score(self.learner, self._training_images(task), inferences, self.test.samples, self.device)
             for task in range(len(self.stream.tasks))
         ]
-        return {"accuracy": [accuracy[methods[-1]] for accuracy, _ in scores], "loss": [loss for _, loss in scores]}
+        return {"accuracy": [accuracy[inferences[-1]] for accuracy, _ in scores], "loss": [loss for _, loss in scores]}
 
     def _training_images(self, task: int) -> Iterator[Batch]:
         """With the task's number only where a test reveals it, and not augmented."""

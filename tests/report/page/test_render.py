@@ -126,7 +126,7 @@ def _hostile():
         update={"warnings": [NASTY], "data_note": NASTY, "task_names": [NASTY] * len(run.task_names)},
     )
     runs = [run, make_result("SGD", 0.5, column=NASTY, experiment=NASTY)]
-    made = compare(runs, unfinished=[Unfinished(make_config("Adam", column=NASTY), "failed", NASTY)], changes=[NASTY])
+    made = compare(runs, unfinished=[Unfinished(make_config("Adam", column=NASTY), "failed", NASTY)], overrides=[NASTY])
     return render_page([Section(made, draw_plots(made))], f"bgd report {NASTY}", title=NASTY)
 
 

@@ -1,7 +1,10 @@
 from made_runs import make_config, make_result
 
+from bgd.experiments.declaration import Row
+from bgd.experiments.layers import resolve
 from bgd.report.statistics import Verdict
 from bgd.report.summary import compare
+from bgd.report.summary.paper import is_at_paper_scale
 from bgd.report.tables.render import to_text
 from bgd.report.tables.results import detail
 
@@ -38,3 +41,12 @@ def test_more_evaluations_do_not_matter(experiment):
     setup = make_config("BGD").setup.model_dump()
     setup["test"] |= {"curve": 50, "stds": 5, "train": 100}
     assert compare([make_result("BGD", 0.92, setup=setup)], experiment).entries["BGD", "accuracy"].comparable
+
+
+def test_a_setting_of_computation_belongs_to_its_method(experiment):
+    for method in ("sgd", "no_such_module:Mine"):  # the report does not import it
+        declared = experiment.model_copy(update={"rows": {"Mine": Row(method=method, settings={"lr": 0.1})}})
+        config = resolve(declared, next(iter(declared.presets)), "Mine", "accuracy", 2019)
+        assert is_at_paper_scale(config, declared)
+        other = config.model_copy(update={"settings": config.settings | {"noise": "hash"}})
+        assert not is_at_paper_scale(other, declared)

@@ -1,7 +1,7 @@
 from made_runs import make_result
 
 from bgd.report.summary import compare
-from bgd.report.tables.render import to_markdown, to_text
+from bgd.report.tables.render import to_html, to_markdown, to_text
 from bgd.report.tables.results import detail
 
 
@@ -20,3 +20,11 @@ def test_labels_cannot_break_a_table():
     markdown = to_markdown(detail(made))
     assert "<script>" not in markdown
     assert len({line.replace("\\|", "").count("|") for line in markdown.splitlines()}) == 1
+
+
+def test_a_notebook_shows_a_table_with_everything_escaped():
+    table = detail(compare([make_result("<script>A & B", 0.5)]))
+    shown = table._repr_html_()
+    assert shown == to_html(table)
+    assert "<td>&lt;script&gt;A &amp; B</td>" in shown or "<b>&lt;script&gt;A &amp; B</b>" in shown
+    assert "<script>" not in shown

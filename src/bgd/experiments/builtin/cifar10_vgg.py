@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bgd.experiments.builtin.presets import BGD, IMAGES_STAND_IN, paper, smoke_images
+from bgd.experiments.builtin.presets import IMAGES_STAND_IN, PAPER_SETTINGS, paper, smoke_images
 from bgd.experiments.declaration import Experiment, Preset, Reported, Row, RowInColumn
 from bgd.runs.config import AugmentConfig, DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -19,7 +19,7 @@ SETUP = Setup(
     test=TestConfig(inference="mc", evaluations=40),
 )
 SGD: dict[str, Any] = {"lr": 0.01, "momentum": 0.9, "decay_every": 100 * EPOCH, "decay_by": 10}
-STEEP: dict[str, Any] = BGD | {"std_init": 0.015, "lr": 10.0}
+STEEP: dict[str, Any] = PAPER_SETTINGS | {"std_init": 0.015, "lr": 10.0}
 """Of BGD without BatchNorm."""
 NATURAL: dict[str, Any] = {"lr": 0.01, "momentum": 0.9, "damping": 0.001, "stats_every": 10, "inverse_every": 200}
 """As Zhang et al. run K-FAC; beside it the bound on a step, which falls by 0.95 an epoch."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bgd.experiments.builtin.presets import BGD, IMAGES_STAND_IN, paper, smoke_images, tiny_mix
+from bgd.experiments.builtin.presets import IMAGES_STAND_IN, PAPER_SETTINGS, paper, smoke_images, tiny_mix
 from bgd.experiments.declaration import Experiment, Preset, Row
 from bgd.runs.config import DataConfig, NetConfig, SetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -34,7 +34,7 @@ EXPERIMENT = Experiment(
         test=TestConfig(inference="map"),
     ),
     rows={
-        "BGD": Row(method="bgd", settings=BGD | {"std_init": 0.019, "lr": 2.0}),
+        "BGD": Row(method="bgd", settings=PAPER_SETTINGS | {"std_init": 0.019, "lr": 2.0}),
         "SGD": Row(method="sgd", settings={"lr": 0.01}),
         "SI": Row(method="si", settings={"lr": 0.001, "coefficient": 0.01, "damping": 0.001}),
     },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bgd.experiments.builtin.presets import BGD, PADDED, STAND_IN, paper, smoke
+from bgd.experiments.builtin.presets import PADDED, PAPER_SETTINGS, STAND_IN, paper, smoke
 from bgd.experiments.declaration import Experiment, Preset, Row
 from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -46,8 +46,8 @@ EXPERIMENT = Experiment(
     setup=SETUP,
     columns={"5 tasks": tasks(5), "10 tasks": tasks(10)},
     rows={
-        "BGD": Row(method="bgd", settings=BGD | {"std_init": STD_INIT}),
-        "BGD, std capped": Row(method="bgd", settings=BGD | {"std_init": STD_INIT, "std_max": "init"}),
+        "BGD": Row(method="bgd", settings=PAPER_SETTINGS | {"std_init": STD_INIT}),
+        "BGD, std capped": Row(method="bgd", settings=PAPER_SETTINGS | {"std_init": STD_INIT, "std_max": "init"}),
         "Online EWC": Row(method="online-ewc", settings=EVERY | {"coefficient": 0.1}),
         "MAS": Row(method="mas", settings=EVERY | {"coefficient": 0.001}),
         "SGD": Row(method="sgd", settings={"lr": 0.01}),

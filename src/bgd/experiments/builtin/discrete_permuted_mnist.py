@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bgd.experiments.builtin.presets import BGD, STAND_IN, paper, smoke
+from bgd.experiments.builtin.presets import PAPER_SETTINGS, STAND_IN, paper, smoke
 from bgd.experiments.declaration import Experiment, Preset, Row
 from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -33,8 +33,8 @@ EXPERIMENT = Experiment(
         LONG: Setup(stream=StreamConfig(epochs=300, batch_size=BATCH[LONG])),
     },
     rows={
-        "BGD": Row(method="bgd", settings=BGD | {"std_init": 0.06}),
-        CAPPED: Row(method="bgd", settings=BGD | {"std_init": 0.06, "std_max": "init"}),
+        "BGD": Row(method="bgd", settings=PAPER_SETTINGS | {"std_init": 0.06}),
+        CAPPED: Row(method="bgd", settings=PAPER_SETTINGS | {"std_init": 0.06, "std_max": "init"}),
         "VCL": Row(method="vcl", settings={"lr": 0.001}, setup=WITH_BOUNDARIES),
         "VCL, local": Row(method="vcl", settings={"lr": 0.001, "sampling": "local"}, setup=WITH_BOUNDARIES),
         "SI": Row(method="si", settings=SI | {"coefficient": 0.05}, setup=WITH_BOUNDARIES),

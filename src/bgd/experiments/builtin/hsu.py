@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from bgd.experiments.builtin.presets import BGD, HSU
+from bgd.experiments.builtin.presets import HSU, PAPER_SETTINGS
 from bgd.experiments.declaration import Reported, Row, RowInColumn
 from bgd.runs.config import NetConfig, Setup, TestConfig
 
@@ -37,7 +37,7 @@ LWF_NOTE = (
     "LwF: Hsu et al. published no code for it, and their numbers equal those of van de Ven & Tolias (2018): it runs as "
     "these do (temperature 2, the new task weighs 1 / t in the t-th, old heads count by their mean)."
 )
-METHODS = {"L2": "l2", "EWC": "ewc", "Online EWC": "online-ewc", "SI": "si", "MAS": "mas"}
+METHOD_OF_LABEL = {"L2": "l2", "EWC": "ewc", "Online EWC": "online-ewc", "SI": "si", "MAS": "mas"}
 
 
 def baselines(adam: float, sgd: dict[str, float], adagrad: float) -> dict[str, Row]:
@@ -70,7 +70,7 @@ def penalties(data: str, lr: float, columns: dict[str, str]) -> dict[str, Row]:
             if "EWC" in label and (data, kind) == ("permuted", "domain"):
                 own["fisher_over"] = "batch"
             cells[column] = RowInColumn(settings=own)
-        rows[label] = Row(method=METHODS[label], settings=settings, columns=cells)
+        rows[label] = Row(method=METHOD_OF_LABEL[label], settings=settings, columns=cells)
     return rows
 
 
@@ -104,7 +104,7 @@ def bgd(
     everything = Setup(loss_over="all")
     return Row(
         method="bgd",
-        settings=BGD | settings,
+        settings=PAPER_SETTINGS | settings,
         setup=Setup(net=NetConfig(init=init), test=test),
         only=tuple(std_init),
         columns={

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bgd.experiments.builtin import cifar10_vgg
-from bgd.experiments.builtin.presets import BGD, IMAGES_STAND_IN, TINY, TINY_IMAGES, paper, smoke
+from bgd.experiments.builtin.presets import IMAGES_STAND_IN, PAPER_SETTINGS, TINY, TINY_IMAGES, paper, smoke
 from bgd.experiments.declaration import Experiment, Preset, Row
 from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -32,7 +32,7 @@ EXPERIMENT = Experiment(
         ),
     },
     rows={
-        "BGD": Row(method="bgd", settings=BGD | {"std_init": 0.05}, only=(MNIST,)),
+        "BGD": Row(method="bgd", settings=PAPER_SETTINGS | {"std_init": 0.05}, only=(MNIST,)),
         STEEP: Row(method="bgd", settings=cifar10_vgg.STEEP, only=(CIFAR10,)),
     },
     figures=("learning-curves", "stds"),

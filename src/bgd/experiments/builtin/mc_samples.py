@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bgd.experiments.builtin.continuous_permuted_mnist import SETUP as CONTINUOUS_SETUP
 from bgd.experiments.builtin.continuous_permuted_mnist import tasks
-from bgd.experiments.builtin.presets import BGD, STAND_IN, paper, smoke
+from bgd.experiments.builtin.presets import PAPER_SETTINGS, STAND_IN, paper, smoke
 from bgd.experiments.builtin.split_mnist import SETUP as SPLIT_SETUP
 from bgd.experiments.declaration import Experiment, Preset, Row, RowInColumn
 from bgd.experiments.layers import merge_setups
@@ -15,7 +15,7 @@ STD_INIT = {CONTINUOUS: 0.06, SPLIT: 0.017}
 
 
 def _bgd(samples: int, antithetic: bool, capped: bool) -> Row:
-    settings = BGD | {"mc_samples": samples, "antithetic": antithetic}
+    settings = PAPER_SETTINGS | {"mc_samples": samples, "antithetic": antithetic}
     if capped:
         settings["std_max"] = "init"
     return Row(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bgd.experiments.builtin.presets import BGD, STAND_IN, paper, smoke
+from bgd.experiments.builtin.presets import PAPER_SETTINGS, STAND_IN, paper, smoke
 from bgd.experiments.declaration import Experiment, Preset, Reported, Row, RowInColumn
 from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -31,7 +31,7 @@ EXPERIMENT = Experiment(
     columns={f"width {w}": Setup(net=NetConfig(widths=(w, w))) for w in WIDTHS},
     rows={
         "BBB": Row(method="bbb", settings={"lr": 0.001}, columns=_stds()),
-        "BGD": Row(method="bgd", settings=BGD, columns=_stds()),
+        "BGD": Row(method="bgd", settings=PAPER_SETTINGS, columns=_stds()),
         "SGD": Row(method="sgd", settings={"lr": 0.1}),
     },
     seeds=(2019,),

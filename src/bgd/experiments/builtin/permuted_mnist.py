@@ -12,7 +12,7 @@ SCRIPT = "BGD, std_init of its script"
 STD_INIT = dict.fromkeys(COLUMNS, 0.02)
 MAP = TestConfig(inference="map")
 BGDS = ("BGD", SCRIPT, hsu.AS_OTHERS)
-PAPER = hsu.reported(
+REPORTED = hsu.reported(
     """
     Adam        93.42 0.56  74.12 0.86  14.02 1.25
     SGD         94.74 0.24  84.56 0.82  12.82 0.95
@@ -57,7 +57,7 @@ EXPERIMENT = Experiment(
         "Offline": Row(method="offline", settings={"lr": 0.0001}),
     },
     seeds=tuple(range(2019, 2029)),
-    paper=PAPER,
+    paper=REPORTED,
     figures=("accuracy-by-task", "matrix"),
     highlight="BGD",
     presets={

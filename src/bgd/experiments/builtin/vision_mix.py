@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bgd.experiments.builtin.cifar_10_100 import pairs
-from bgd.experiments.builtin.presets import BGD, IMAGES_STAND_IN, paper, smoke_images, tiny_mix
+from bgd.experiments.builtin.presets import IMAGES_STAND_IN, PAPER_SETTINGS, paper, smoke_images, tiny_mix
 from bgd.experiments.declaration import Experiment, Preset, Reported, Row
 from bgd.runs.config import DataConfig, NetConfig, SetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -51,7 +51,7 @@ EXPERIMENT = Experiment(
         test=TestConfig(inference="mc"),
     ),
     rows={
-        "BGD": Row(method="bgd", settings=BGD | {"std_init": 0.02}),
+        "BGD": Row(method="bgd", settings=PAPER_SETTINGS | {"std_init": 0.02}),
         "SGD": Row(method="sgd", settings={"lr": 0.001}),
         "Adam": Row(method="adam", settings={"lr": 0.001}),
         "SI": Row(method="si", settings={"lr": 0.001, "coefficient": 0.1}),

@@ -71,6 +71,8 @@ class Base:
     upper_bound: ClassVar[bool] = False
     train_size_per_task: ClassVar[bool] = False
     state_attributes: ClassVar[tuple[str, ...]] = ()
+    computation_settings: ClassVar[tuple[str, ...]] = ()
+    """Settings that change how a result is computed, not what it is."""
 
     def __init__(self, net: nn.Module, outputs: Outputs, optimizer: torch.optim.Optimizer) -> None:
         self.net = net

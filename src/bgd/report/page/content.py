@@ -41,7 +41,7 @@ def describe_section(section: Section, number: int, several: bool) -> dict[str, 
         "about": formatting.sentence(
             f"{comparison.preset}: {preset.about}" if preset and preset.about else comparison.preset
         ),
-        "changes": comparison.changes,
+        "overrides": comparison.overrides,
         # the head of a page with one comparison shows the same in large numbers
         "chips": [chip for chip in _chips(comparison) if several or chip[1] == "bad"],
         "columns": comparison.columns,

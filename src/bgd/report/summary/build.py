@@ -20,7 +20,7 @@ def compare(
     unfinished: Iterable[Unfinished] = (),
     *,
     preset: str | None = None,
-    changes: Sequence[str] = (),
+    overrides: Sequence[str] = (),
 ) -> Comparison:
     """Compare the results of one experiment at one preset.
 
@@ -29,7 +29,7 @@ def compare(
         experiment: its declaration: the order of rows and columns, and what the paper reports.
         unfinished: planned runs without a result.
         preset: its scale; by default that of the runs.
-        changes: the user's own values (``key=value``), which override the declaration.
+        overrides: the user's own values (``key=value``), which override the declaration.
 
     >>> from bgd.runs.config import RunConfig
     >>> config = RunConfig(experiment="mine", row="BGD", column="accuracy", method="bgd")
@@ -52,7 +52,7 @@ def compare(
     return Comparison(
         name=experiment.name if experiment else configs[0].experiment if configs else "",
         preset=preset if preset is not None else ", ".join(p for p in presets if p),
-        changes=tuple(changes),
+        overrides=tuple(overrides),
         experiment=experiment,
         rows=rows,
         columns=columns,

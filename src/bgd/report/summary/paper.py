@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from bgd.experiments import EXPERIMENTS
 from bgd.experiments.declaration import Experiment, Reported
 from bgd.experiments.layers import resolve
+from bgd.methods import METHODS
 from bgd.report.statistics import Summary
 from bgd.report.summary.rows import column_of, row_of
 from bgd.runs.config import RunConfig
 from bgd.runs.data import data_names
 
-PAPER = "paper"
+PAPER_PRESET = "paper"
 """The preset of the paper's own scale."""
-
-COMPUTATION_SETTINGS = ("noise", "batched", "chunk_size", "compile")
-"""Settings of BGD that decide how a step is computed, not what."""
 
 EVALUATION_SETTINGS = ("evaluations", "curve", "train", "stds")
 """Settings of ``setup.test`` that decide how often a run is evaluated."""
@@ -68,16 +66,18 @@ def _result_settings(config: RunConfig) -> object:
     for key in EVALUATION_SETTINGS:
         setup["test"].pop(key)
     setup["net"].pop("precision")
-    settings = {key: value for key, value in config.settings.items() if key not in COMPUTATION_SETTINGS}
+    # of a method that is not built in nothing is known: a report imports no code of others
+    ignored = METHODS[config.method].computation_settings if config.method in METHODS else ()
+    settings = {key: value for key, value in config.settings.items() if key not in ignored}
     return config.method, settings, setup
 
 
 def _reference_run(config: RunConfig, experiment: Experiment | None) -> RunConfig | None:
     """The run that is declared as the paper's for the same method, setting and seed."""
-    # a built-in declaration comes from the package: that of a folder may hold the user's own changes
+    # a built-in declaration comes from the package: that of a folder may hold the user's overrides
     reference = EXPERIMENTS.get(config.experiment, experiment)
     row, column = row_of(config), column_of(config)
     if reference is None or row not in reference.rows or column not in reference.columns:
         return None
-    preset = PAPER if PAPER in reference.presets else next(iter(reference.presets))
+    preset = PAPER_PRESET if PAPER_PRESET in reference.presets else next(iter(reference.presets))
     return resolve(reference, preset, row, column, config.seed)

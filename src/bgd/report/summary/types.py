@@ -119,7 +119,7 @@ class Comparison:
     Attributes:
         name: of the experiment.
         preset: its scale.
-        changes: the user's own values (``key=value``), which override the declaration.
+        overrides: the user's own values (``key=value``), which override the declaration.
         experiment: its declaration, if there is one.
         rows: labels of the methods, in the declared order.
         columns: labels of the settings, likewise.
@@ -130,7 +130,7 @@ class Comparison:
 
     name: str
     preset: str
-    changes: tuple[str, ...]
+    overrides: tuple[str, ...]
     experiment: Experiment | None
     rows: tuple[str, ...]
     columns: tuple[str, ...]

@@ -19,19 +19,19 @@ def measures(comparison: Comparison) -> Table | None:
     runs = comparison.runs
     several = len(comparison.columns) > 1
     names = [name for name in MEASURES if any(name in run.metrics for run in runs)]
-    methods = [method for method in INFERENCE_METHODS if any(method in run.by_inference for run in runs)]
-    if len(methods) < 2:
-        methods = []  # a single one is that of the main table
-    if not names and not methods:
+    inferences = [inference for inference in INFERENCE_METHODS if any(inference in run.by_inference for run in runs)]
+    if len(inferences) < 2:
+        inferences = []  # a single one is that of the main table
+    if not names and not inferences:
         return None
     rows = []
     for column in comparison.columns:
         for entry in comparison.column(column):
             cells = [entry.row] + [column] * several
             cells += [_average(run.metrics.get(name) for run in entry.runs) for name in names]
-            cells += [_average(run.by_inference.get(method) for run in entry.runs) for method in methods]
+            cells += [_average(run.by_inference.get(inference) for run in entry.runs) for inference in inferences]
             rows.append(tuple(map(Cell, cells)))
-    headers = ["method"] + ["setting"] * several + [name.replace("_", " ") for name in (*names, *methods)]
+    headers = ["method"] + ["setting"] * several + [name.replace("_", " ") for name in (*names, *inferences)]
     return Table(comparison.title, tuple(headers), tuple(rows))
 
 

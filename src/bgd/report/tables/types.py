@@ -27,3 +27,9 @@ class Table:
     title: str
     headers: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from bgd.report.tables.render import to_html
+
+        return to_html(self)
