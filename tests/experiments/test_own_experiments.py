@@ -106,7 +106,10 @@ def test_a_valid_experiment_runs(write, tmp_path):
             "columns.turning.stream.beta: has no effect: the stream is drifting",
         ),
         (("[setup]", "[setup]\nstream.epochs = 3"), "setup.stream.epochs: has no effect"),
-        (("seeds = [1, 2]", "presets.a.seeds = [-2]"), "presets.a.seeds: [-2]: value error, seeds=[-2]: give different"),
+        (
+            ("seeds = [1, 2]", "presets.a.seeds = [-2]"),
+            "presets.a.seeds: [-2]: value error, seeds=[-2]: give different",
+        ),
     ],
 )
 def test_invalid_experiments_are_rejected(write, change, message):

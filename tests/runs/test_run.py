@@ -125,8 +125,8 @@ def test_a_learner_without_a_posterior_has_no_stds():
 
 
 def test_the_recorded_command_is_quoted(monkeypatch):
-    monkeypatch.setattr("sys.argv", ["/usr/bin/bgd", "run", "mc-samples", "--methods", "K = 2, capped"])
-    assert describe(1).command == "bgd run mc-samples --methods 'K = 2, capped'"
+    monkeypatch.setattr("sys.argv", ["/usr/bin/bgd", "run", "mc-samples", "--row", "K = 2, capped"])
+    assert describe(1).command == "bgd run mc-samples --row 'K = 2, capped'"
 
 
 def test_a_run_resumed_elsewhere_records_both_versions(tmp_path):

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from bgd import plugins
 from bgd.cli.options import Json, complete_method
+from bgd.errors import BGDError
 from bgd.methods import METHODS, find_method, settings_of
 
 GROUP = "bgd.methods"
@@ -39,7 +40,7 @@ def methods(
         else:
             _print_method(console, record)
         return
-    records = [describe_method(one) for one in plugins.names(METHODS, GROUP)]
+    records = [_describe_if_possible(one) for one in plugins.names(METHODS, GROUP)]
     if as_json:
         print(json.dumps(records, indent=2, default=str))
         return
@@ -51,6 +52,14 @@ def methods(
         table.add_row(escape(record["name"]), record["needs"], escape(record["about"]))
     console.print(table)
     console.print("\nsettings of one: bgd methods NAME; your own: module:Class", highlight=False)
+
+
+def _describe_if_possible(name: str) -> dict[str, Any]:
+    """As :func:`describe_method`; an installed package whose method cannot be imported hides no other."""
+    try:
+        return describe_method(name)
+    except BGDError as error:
+        return {"name": name, "about": f"cannot be used: {error}", "needs": "", "settings": {}}
 
 
 def describe_method(name: str) -> dict[str, Any]:

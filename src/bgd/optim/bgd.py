@@ -64,6 +64,9 @@ class BGD(PosteriorOptimizer):
         mc_samples: K, the number of sampled networks per step. Two were as good as the paper's ten (:data:`PAPER`) on
             its fading tasks, where the std is capped.
         lr: the paper's eta, which scales the step of the mean.
+        estimator: ``"shared"`` samples whole networks, each for the whole batch: :meth:`step` needs a closure.
+            ``"per_example"`` perturbs the weights while the model trains, each example with noise of its own, so that
+            ``loss.backward()`` and ``step()`` are enough; ``mc_samples`` counts the passes of a closure.
         std_min: floor of the std. Without it only the limits of the floating-point format apply.
         std_max: ceiling of the std: a number, ``"init"`` for each weight's initial std, which keeps training stable
             with few samples or a large ``std_init``, or None as in the paper.

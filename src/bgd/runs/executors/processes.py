@@ -74,7 +74,8 @@ class _Worker:
     def __init__(self, context: Any) -> None:
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs,), name="bgd worker")
-        self.process.start()
+        with _main_module_hidden():
+            self.process.start()
         theirs.close()
         self.job: Job | None = None
         self.dead = False
@@ -169,3 +170,18 @@ def _sigint_ignored() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _main_module_hidden() -> Iterator[None]:
+    """Processes started inside do not import the user's script: they need nothing of it, and it may lack a guard."""
+    main = sys.modules["__main__"]
+    hidden: dict[str, Any] = {
+        name: main.__dict__.pop(name) for name in ("__file__", "__spec__") if name in main.__dict__
+    }
+    main.__spec__ = None
+    try:
+        yield
+    finally:
+        del main.__spec__
+        main.__dict__.update(hidden)
