@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -231,8 +232,18 @@ def test_invalid_arguments_are_rejected(tmp_path, arguments, error, message):
 def test_results_of_other_code_are_warned_of(tmp_path, monkeypatch):
     run_experiment(made(), out=tmp_path, progress=False)
     monkeypatch.setattr("bgd.experiments.reuse.code_digest", lambda config: "edited")
-    with pytest.warns(UserWarning, match="1 run finished before by other code of sgd than today's: rerun=True"):
+    with pytest.warns(UserWarning, match="1 run, at least in part, by other code of sgd than today's: rerun=True"):
         run_experiment(made(), out=tmp_path, progress=False)
+
+
+def test_a_run_that_other_code_continued_is_warned_of(tmp_path):
+    result = run_experiment(made(), out=tmp_path, progress=False, keep=True)
+    [file] = result.folder.rglob("result.json")
+    environment = file.with_name("environment.json")
+    environment.write_text(re.sub(r'"code":( ?)"', r'"code":\1"0', environment.read_text()))
+    file.unlink()  # as if interrupted at the end: the run continues from its checkpoint
+    with pytest.warns(UserWarning, match="1 run, at least in part, by other code of sgd"):
+        run_experiment(made(), out=tmp_path, progress=False, keep=True)
 
 
 def test_a_missing_pandas_is_named(tmp_path, monkeypatch):

@@ -149,8 +149,8 @@ def run_experiment(
     if changed := execution.by_other_code:
         methods = ", ".join(dict.fromkeys(job.config.method for job in changed))
         warnings.warn(
-            f"{count(len(changed), 'run')} finished before by other code of {methods} than today's: rerun=True runs "
-            "them again",
+            f"{count(len(changed), 'run')}, at least in part, by other code of {methods} than today's: rerun=True "
+            "runs them again",
             UserWarning,
             stacklevel=2,
         )

@@ -46,7 +46,7 @@ def _print_summary(execution: Execution) -> None:
         _print(console, f"{count(len(execution.before), 'run')} finished before", "dim")
     changed = Counter(job.config.method for job in execution.by_other_code)
     if changed:
-        runs = f"{count(changed.total(), 'run')} of them by other code of {', '.join(changed)} than today's"
+        runs = f"{count(changed.total(), 'run')}, at least in part, by other code of {', '.join(changed)} than today's"
         _print(console, f"{runs}: --rerun runs them again", "yellow")
     for source, number in Counter(run.parent for run in execution.prepared.reused.values()).items():
         _print(console, f"{count(number, 'run')} reused from {source} (--no-reuse runs them again)", "dim")

@@ -127,9 +127,10 @@ class Execution:
 
     @property
     def by_other_code(self) -> list[Job]:
-        """Runs that finished before this call, by code that has changed since."""
+        """Finished runs by code that has changed since they began: those of before, and those resumed by new code."""
+        done = (job for job in self.prepared.jobs if finished(job.folder))
         with import_paths(self.prepared.import_paths):
-            return [job for job in self.before if is_by_other_code(job.config, job.folder)]
+            return [job for job in done if is_by_other_code(job.config, job.folder)]
 
     @property
     def interrupted(self) -> int:
