@@ -3,16 +3,18 @@
 import math
 
 import pytest
-from pydantic import ValidationError
 
-from bgd.runs.config import NetConfig, RunConfig
+from bgd.runs.config import RunConfig
+from bgd.runs.errors import RunError
+from bgd.runs.validation import validate
 
 
 def test_an_unknown_net_is_rejected():
-    with pytest.raises(ValidationError, match="no net 'vgg-16': did you mean 'vgg16'"):
-        NetConfig(name="vgg-16")
-    with pytest.raises(ValidationError, match="choose one of mlp, lenet, zenke, vgg16, vgg16-bn, vgg11, vgg11-bn"):
-        NetConfig(name="transformer")
+    """When a run is planned; a stored configuration can be read where the package of its net is not installed."""
+    with pytest.raises(RunError, match="no net 'vgg-16': did you mean 'vgg16'"):
+        validate(RunConfig(method="sgd", setup={"net": "vgg-16"}))
+    with pytest.raises(RunError, match="choose one of mlp, lenet, zenke, vgg16, vgg16-bn, vgg11, vgg11-bn"):
+        validate(RunConfig(method="sgd", setup={"net": "transformer"}))
 
 
 def test_every_setting_changes_the_digest():

@@ -1,7 +1,8 @@
 from made_runs import make_result
 
 from bgd.report.summary import compare
-from bgd.report.tables.render import to_html, to_markdown, to_text
+from bgd.report.tables import to_html
+from bgd.report.tables.render import to_markdown, to_text
 from bgd.report.tables.results import detail
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import io
 import re
 from collections.abc import Sequence
@@ -65,20 +64,6 @@ def to_markdown(table: Table) -> str:
         for row in table.rows
     ]
     return "\n".join(lines)
-
-
-def to_html(table: Table) -> str:
-    r"""An HTML table for a notebook, the best in bold.
-
-    >>> to_html(Table("T", ("method", "ours"), ((Cell("A & B"), Cell("1", bold=True)),)))[:48]
-    '<table>\n<caption>T</caption>\n<tr><th>method</th>'
-    """
-    lines = [f"<caption>{html.escape(table.title)}</caption>"]
-    lines.append(f"<tr>{''.join(f'<th>{html.escape(header)}</th>' for header in table.headers)}</tr>")
-    for row in table.rows:
-        texts = [f"<b>{html.escape(cell.text)}</b>" if cell.bold else html.escape(cell.text) for cell in row]
-        lines.append(f"<tr>{''.join(f'<td>{text}</td>' for text in texts)}</tr>")
-    return "\n".join(["<table>", *lines, "</table>"])
 
 
 def markdown_text(text: str) -> str:
