@@ -173,7 +173,7 @@ def prepare(
         found = find_reusable(planned, plan.experiment, results, options.threads) if reuse else {}
         paths = (*plan.experiment.import_paths, os.getcwd())
         jobs = [
-            _make_job(config, path, Options(threads=options.threads, keep=options.keep), paths)
+            Job(config, path, Options(threads=options.threads, keep=options.keep), paths)
             for path, config in planned.items()
         ]
         # before the declaration of a wrong experiment replaces that of a right one
@@ -213,7 +213,7 @@ def prepare_resume(folders: Sequence[Path] = (), *, threads: int | None = None, 
             machine = recorded_machine(path)
             options = Options(threads=threads or machine.threads, keep=keep or machine.keep)
             searched = tuple(dict.fromkeys((*modules.get(path.parent, ()), *machine.import_paths, os.getcwd())))
-            jobs.append(_make_job(read_config(path), path, options, searched))
+            jobs.append(Job(read_config(path), path, options, searched))
     all_modules = tuple(dict.fromkeys(one for job in jobs for one in job.import_paths))
     with import_paths(all_modules):
         _check_data(jobs)
@@ -262,10 +262,6 @@ def latest_unfinished(root: Path) -> Path:
     if not waiting:
         raise RunError(f"nothing to resume in {root}: name the folder of a comparison or run")
     return max(waiting, key=lambda path: max(file.stat().st_mtime for file in path.iterdir())).parent
-
-
-def _make_job(config: RunConfig, folder: Path, options: Options, paths: Sequence[str]) -> Job:
-    return Job(config, folder, options, tuple(paths))
 
 
 def _check_data(jobs: Iterable[Job], rerun: bool = False) -> None:

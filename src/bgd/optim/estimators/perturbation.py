@@ -38,8 +38,6 @@ POOL = 1 << 20
 """Signs are slices of one fixed table: the estimate is unbiased for any signs, since eps is symmetric; they only make
 the noise of different examples uncorrelated."""
 
-_SIGNS = 3  # apart from other uses of a seed
-
 _CONVOLUTIONS = {F.conv1d: 1, F.conv2d: 2, F.conv3d: 3}
 _TRANSPOSED = {F.conv_transpose1d: 1, F.conv_transpose2d: 2, F.conv_transpose3d: 3}
 _PERTURBED_VIEWS = ("T", "mT", "H", "mH", "real", "imag")
@@ -122,7 +120,7 @@ class Perturbation(TorchFunctionMode):
         layout = self._layout(input)
         if layout is None:
             return F.linear(input, self._sampled(weight), self._sampled(bias))
-        out = F.linear(input, *self._where_known(weight, bias, "linear"))
+        out = F.linear(input, self._if_shared(weight), self._if_shared(bias))
         if (i := self._number(weight, "linear")) is not None:
             r, s = self._signs(i, 1, weight.shape[1], input, layout), self._signs(i, 0, weight.shape[0], input, layout)
             noisy = F.linear(input * r, self._noise[i].to(input.dtype))
@@ -136,7 +134,7 @@ class Perturbation(TorchFunctionMode):
         layout = self._layout(input) if input.dim() == dims + 2 else None
         if layout is None:
             return func(input, self._sampled(weight), self._sampled(bias), *args, **kwargs)
-        out = func(input, *self._where_known(weight, bias, "convolution"), *args, **kwargs)
+        out = func(input, self._if_shared(weight), self._if_shared(bias), *args, **kwargs)
         if (i := self._number(weight, "convolution")) is not None:
             r = self._signs(i, int(not transposed), input.shape[1], input, layout, spatial=dims)
             s = self._signs(i, int(transposed), out.shape[1], input, layout, spatial=dims)
@@ -213,14 +211,9 @@ class Perturbation(TorchFunctionMode):
         self._use(i, use)
         return i
 
-    def _where_known(self, weight: Tensor, bias: Tensor | None, use: str) -> tuple[Tensor, Tensor | None]:
-        """Weight and bias for the unperturbed product; those that get one sample for the batch are sampled here."""
-        del use
-        return self._if_shared(weight), None if bias is None else self._if_shared(bias)
-
-    def _if_shared(self, p: Tensor) -> Tensor:
-        sampled: Tensor = self._sampled(p) if self._numbers.get(id(p)) in self.shared else p
-        return sampled
+    def _if_shared(self, value: Any) -> Any:
+        """For the unperturbed product: a parameter that gets one sample for the batch is sampled here already."""
+        return self._sampled(value) if self._numbers.get(id(value)) in self.shared else value
 
     def _used_otherwise(self, p: Tensor, use: str) -> bool:
         i = self._numbers.get(id(p))
