@@ -133,7 +133,10 @@ def columns(
     steps["plain"] = lambda: plain.step(plain_closure)
     for kind in noise.KINDS:
         model = make()
-        loop, loop_closure = BGD(model.parameters(), 0.01, mc_samples, noise=kind), closure_of(model)
+        loop, loop_closure = (
+            BGD.paper(model.parameters(), 0.01, mc_samples=mc_samples, std_max="init", noise=kind),
+            closure_of(model),
+        )
         steps[f"loop, {kind}"] = lambda loop=loop, closure=loop_closure: loop.step(closure)
     ways = [("eager", "torch", False, mc_samples)]
     ways += [("batched, torch", "torch", True, None), ("batched, hash", "hash", True, None)]
@@ -142,12 +145,15 @@ def columns(
         model = InBfloat16(make()) if name == "bfloat16" else make()
         if any(isinstance(m, nn.BatchNorm2d) for m in model.modules()):
             continue  # vmap cannot run it: BGD.batched would take the loop, after a warning
-        optimizer = BGD(model.parameters(), 0.01, mc_samples, noise=kind)
+        optimizer = BGD.paper(model.parameters(), 0.01, mc_samples=mc_samples, std_max="init", noise=kind)
         batched = optimizer.batched(model, objective, compile=compiled, chunk_size=chunk_size)
         steps[name] = lambda step=batched: step(x, y)
     if width is None:
         model = make().to(memory_format=torch.channels_last)
-        last, last_closure = BGD(model.parameters(), 0.01, mc_samples, noise="hash"), closure_of(model)
+        last, last_closure = (
+            BGD.paper(model.parameters(), 0.01, mc_samples=mc_samples, std_max="init", noise="hash"),
+            closure_of(model),
+        )
         steps["loop, last"] = lambda: last.step(last_closure)
         steps["SGD, last"] = sgd_of(make().to(memory_format=torch.channels_last))
     try:

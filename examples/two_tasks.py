@@ -114,7 +114,7 @@ def main() -> dict[str, tuple[float, float, float]]:
         if name == "SGD":
             optimizer: torch.optim.Optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
         else:
-            optimizer = BGD(net.parameters(), std_init=0.1, mc_samples=10, seed=arguments.seed)
+            optimizer = BGD.paper(net.parameters(), std_init=0.1, std_max="init", seed=arguments.seed)
         batches = torch.Generator().manual_seed(arguments.seed)
         train(net, optimizer, left, arguments.steps, batches)
         before = accuracy(net, left)

@@ -4,10 +4,11 @@ import math
 
 import pytest
 import torch
+from shared_bgd import shared_bgd
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from bgd import BGD, Prediction, predict
+from bgd import Prediction, predict
 from bgd.inference import INFERENCES, entropy
 
 
@@ -59,7 +60,7 @@ def test_a_tied_vote_goes_to_the_larger_mean_probability() -> None:
 
 
 def test_probabilities_entropy_and_mutual_information(model: nn.Module) -> None:
-    optimizer = BGD(model.parameters(), std_init=0.5, seed=1)
+    optimizer = shared_bgd(model.parameters(), std_init=0.5, seed=1)
     x = torch.randn(50, 4)
     p = predict(model, optimizer, x, samples=20)
     torch.testing.assert_close(p.probs.sum(-1), torch.ones(50))
@@ -68,7 +69,7 @@ def test_probabilities_entropy_and_mutual_information(model: nn.Module) -> None:
     assert float(p.mutual_information.mean()) > 0.01
     assert p.votes.sum(-1).tolist() == [20.0] * 50
     # with no uncertainty left, all four agree and no information is to be had
-    certain = BGD(model.parameters(), std_init=1e-6, seed=1)
+    certain = shared_bgd(model.parameters(), std_init=1e-6, seed=1)
     q = predict(model, certain, x)
     torch.testing.assert_close(q.probs, q.map_probs, rtol=1e-3, atol=1e-4)
     assert float(q.mutual_information.max()) < 1e-4
@@ -77,30 +78,30 @@ def test_probabilities_entropy_and_mutual_information(model: nn.Module) -> None:
 def test_mean_softmax_is_the_mean_over_the_networks_that_sampled_shows(model: nn.Module) -> None:
     x = torch.randn(7, 4)
     model.eval()
-    first = BGD(model.parameters(), std_init=0.3, seed=9)
+    first = shared_bgd(model.parameters(), std_init=0.3, seed=9)
     shown = []
     for _ in range(4):
         with first.sampled():
             shown.append(model(x).detach().softmax(-1))
-    p = predict(model, BGD(model.parameters(), std_init=0.3, seed=9), x, samples=4)
+    p = predict(model, shared_bgd(model.parameters(), std_init=0.3, seed=9), x, samples=4)
     torch.testing.assert_close(p.probs, torch.stack(shown).mean(0))
 
 
 def test_batch_by_batch_equals_all_at_once(model: nn.Module) -> None:
     x, y = torch.randn(23, 4), torch.randint(3, (23,))
     loader = DataLoader(TensorDataset(x, y), batch_size=5)
-    at_once = predict(model, BGD(model.parameters(), std_init=0.3, seed=9), x)
-    by_batch = predict(model, BGD(model.parameters(), std_init=0.3, seed=9), loader)
+    at_once = predict(model, shared_bgd(model.parameters(), std_init=0.3, seed=9), x)
+    by_batch = predict(model, shared_bgd(model.parameters(), std_init=0.3, seed=9), loader)
     torch.testing.assert_close(by_batch.probs, at_once.probs)
     assert torch.equal(by_batch.sample_labels, at_once.sample_labels)
     for method in INFERENCES:
         assert by_batch.accuracy(y, method) == pytest.approx(at_once.accuracy(y, method))
-    only_x = predict(model, BGD(model.parameters(), std_init=0.3, seed=9), iter([x[:10], x[10:]]))
+    only_x = predict(model, shared_bgd(model.parameters(), std_init=0.3, seed=9), iter([x[:10], x[10:]]))
     torch.testing.assert_close(only_x.probs, at_once.probs)
 
 
 def test_the_model_is_left_as_it_was(model: nn.Module) -> None:
-    optimizer = BGD(model.parameters(), std_init=0.3)
+    optimizer = shared_bgd(model.parameters(), std_init=0.3)
     model.train()
     model[0].eval()
     before = [p.clone() for p in model.parameters()]
@@ -110,7 +111,7 @@ def test_the_model_is_left_as_it_was(model: nn.Module) -> None:
 
 
 def test_outputs_restrict_the_choice(model: nn.Module) -> None:
-    optimizer = BGD(model.parameters(), std_init=0.3)
+    optimizer = shared_bgd(model.parameters(), std_init=0.3)
     p = predict(model, optimizer, torch.randn(40, 4), outputs=torch.tensor([True, False, True]))
     assert float(p.probs[:, 1].max()) == 0
     assert not bool((p.sample_labels == 1).any())
@@ -127,7 +128,7 @@ def test_a_plain_model_has_a_map_prediction(model: nn.Module) -> None:
 
 
 def test_bad_input_is_named(model: nn.Module) -> None:
-    optimizer = BGD(model.parameters())
+    optimizer = shared_bgd(model.parameters())
     with pytest.raises(ValueError, match="-1"):
         predict(model, optimizer, torch.randn(2, 4), samples=-1)
     with pytest.raises(ValueError, match="empty"):
@@ -148,4 +149,4 @@ def test_bad_input_is_named(model: nn.Module) -> None:
 def test_one_output_has_no_probabilities():
     model = torch.nn.Linear(3, 1)
     with pytest.raises(ValueError, match="at least two classes"):
-        predict(model, BGD(model.parameters()), torch.randn(4, 3))
+        predict(model, shared_bgd(model.parameters()), torch.randn(4, 3))

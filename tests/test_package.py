@@ -98,14 +98,10 @@ def run(binaries: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProce
 TRAIN = """
 import torch, bgd
 model = torch.nn.Linear(3, 2)
-optimizer = bgd.BGD(model.parameters(), std_init=0.1)
+optimizer = bgd.BGD(model.parameters())
 x, y = torch.randn(8, 3), torch.randint(2, (8,))
-def closure():
-    optimizer.zero_grad()
-    loss = torch.nn.functional.cross_entropy(model(x), y, reduction="sum")
-    loss.backward()
-    return loss
-optimizer.step(closure)
+torch.nn.functional.cross_entropy(model(x), y).backward()
+optimizer.step()
 print(bgd.__version__, bgd.predict(model, optimizer, x).probs.shape)
 """
 

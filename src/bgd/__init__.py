@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from bgd._version import __version__
 from bgd.inference import Prediction, predict
 from bgd.losses import labels_trick
-from bgd.optim import BGD, PAPER, BatchedStep, CollapseWarning, DistributedBGD
+from bgd.optim import BGD, BatchedStep, CollapseWarning, DistributedBGD
 
 if TYPE_CHECKING:
     from bgd.api import run_experiment
@@ -17,7 +17,6 @@ _WITH_EXTRA = {"run_experiment": ("bgd.api", "experiments")}
 
 __all__ = [
     "BGD",
-    "PAPER",
     "BatchedStep",
     "CollapseWarning",
     "DistributedBGD",

@@ -25,7 +25,7 @@ def test_the_learner_equals_the_optimizer_in_a_plain_loop(batched, scenarios, he
         **settings,
     )
     net = make_net(6).double()
-    optimizer = Optimizer(net.parameters(), seed=5, **settings)
+    optimizer = Optimizer.paper(net.parameters(), seed=5, std_max="init", **settings)
     for batch in make_batches(1, scenario):
         x, y, task = batch.x.double(), batch.y, batch.task
 

@@ -4,9 +4,9 @@ import copy
 
 import pytest
 import torch
+from shared_bgd import shared_bgd
 from torch import nn
 
-from bgd import BGD
 from bgd.methods import METHODS, create
 from bgd.methods.common.outputs import Outputs
 from bgd.methods.curvature.importance import fisher, sensitivity
@@ -105,7 +105,7 @@ def test_all_networks_at_once_are_the_loop():
     stds = []
     for batched in (True, False):
         net = InBfloat16(MLP(INPUTS, OUTPUTS, (20,), seed=1))
-        optimizer = BGD(net.parameters(), std_init=0.05, mc_samples=4, seed=3)
+        optimizer = shared_bgd(net.parameters(), std_init=0.05, mc_samples=4, seed=3)
 
         def objective(net, x, y):
             return nn.functional.cross_entropy(net(x), y, reduction="sum")

@@ -4,8 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from problems import Problem
-
-from bgd import BGD
+from shared_bgd import shared_bgd
 
 
 class Algorithm1:
@@ -33,7 +32,7 @@ class Algorithm1:
 @pytest.mark.parametrize("antithetic", [False, True])
 @pytest.mark.parametrize("eta", [1.0, 0.3])
 def test_equal_step_by_step_for_shared_noise(problem: Problem, antithetic: bool, eta: float) -> None:
-    optimizer = BGD(
+    optimizer = shared_bgd(
         problem.model.parameters(), std_init=0.1, mc_samples=4, lr=eta, antithetic=antithetic, seed=7, std_max=None
     )
     params = list(problem.model.parameters())
@@ -63,7 +62,7 @@ def test_equal_step_by_step_for_shared_noise(problem: Problem, antithetic: bool,
 
 
 def test_returns_the_mean_loss_of_the_sampled_networks(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), std_init=0.5, mc_samples=6, seed=1, std_max=None)
+    optimizer = shared_bgd(problem.model.parameters(), std_init=0.5, mc_samples=6, seed=1, std_max=None)
     seen: list[torch.Tensor] = []
     closure = problem.closure(optimizer)
 

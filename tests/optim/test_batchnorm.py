@@ -5,6 +5,7 @@ import gc
 
 import pytest
 import torch
+from shared_bgd import shared_bgd
 from torch import nn
 
 from bgd import BGD
@@ -28,7 +29,7 @@ def closure_of(model: nn.Module, x: torch.Tensor):
 @pytest.mark.parametrize("momentum", [0.1, None])
 def test_statistics_move_once_by_the_average_over_the_samples(momentum: float | None) -> None:
     model, x = make(momentum)
-    optimizer = BGD(model.parameters(), std_init=0.3, mc_samples=5, seed=2)
+    optimizer = shared_bgd(model.parameters(), std_init=0.3, mc_samples=5, seed=2)
     closure_of(model, x)()  # the statistics are not at their initial values
     before = copy.deepcopy(model[1])
     means = []
@@ -53,7 +54,7 @@ def test_evaluation_mode_leaves_the_statistics_alone(dtype: torch.dtype) -> None
     model, x = model.to(dtype), x.to(dtype)
     model(x)
     model.eval()
-    optimizer = BGD(model.parameters(), mc_samples=10)  # the sum of ten equal numbers is not ten times each
+    optimizer = shared_bgd(model.parameters(), mc_samples=10)  # the sum of ten equal numbers is not ten times each
     before = copy.deepcopy(model[1].state_dict())
     optimizer.step(closure_of(model, x))
     for key in ("running_mean", "running_var", "num_batches_tracked"):
@@ -63,7 +64,7 @@ def test_evaluation_mode_leaves_the_statistics_alone(dtype: torch.dtype) -> None
 @pytest.mark.parametrize("nonfinite", ["raise", "skip"])
 def test_a_bad_batch_does_not_reach_the_statistics(nonfinite: str) -> None:
     model, x = make()
-    optimizer = BGD(model.parameters(), nonfinite=nonfinite)  # type: ignore[arg-type]
+    optimizer = shared_bgd(model.parameters(), nonfinite=nonfinite)  # type: ignore[arg-type]
     before = model[1].running_mean.clone()
     x[0, 0] = float("nan")
     if nonfinite == "raise":
@@ -76,14 +77,14 @@ def test_a_bad_batch_does_not_reach_the_statistics(nonfinite: str) -> None:
 
 def test_layers_without_parameters_are_found_too() -> None:
     model = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5, affine=False))
-    optimizer = BGD(model.parameters(), mc_samples=4)
+    optimizer = shared_bgd(model.parameters(), mc_samples=4)
     optimizer.step(closure_of(model, torch.randn(8, 4)))
     assert int(model[1].num_batches_tracked) == 1
 
 
 def test_layers_of_a_group_added_later_are_found() -> None:
     first, second = nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))
-    optimizer = BGD(first.parameters(), mc_samples=4)
+    optimizer = shared_bgd(first.parameters(), mc_samples=4)
     optimizer.step(closure_of(first, torch.randn(8, 4)))
     optimizer.add_param_group({"params": second.parameters()})
     optimizer.step(closure_of(nn.Sequential(first, second), torch.randn(8, 4)))
@@ -101,7 +102,7 @@ def test_another_models_layers_are_left_alone() -> None:
 
 def test_a_copied_optimizer_finds_its_own_models_layers() -> None:
     model, x = make()
-    optimizer = BGD(model.parameters(), mc_samples=3)
+    optimizer = shared_bgd(model.parameters(), mc_samples=3)
     optimizer.step(closure_of(model, x))
     twin, twin_optimizer = copy.deepcopy((model, optimizer))
     twin_optimizer.step(closure_of(twin, x))
@@ -111,7 +112,7 @@ def test_a_copied_optimizer_finds_its_own_models_layers() -> None:
 
 def test_a_model_that_changes_its_type_still_moves_once_a_step() -> None:
     model, x = make()
-    optimizer = BGD(model.parameters(), std_init=1e-6, mc_samples=10)
+    optimizer = shared_bgd(model.parameters(), std_init=1e-6, mc_samples=10)
     optimizer.step(closure_of(model, x))
     model.double()  # its buffers are other tensors from now on
     before = model[1].running_mean.clone()
@@ -122,7 +123,7 @@ def test_a_model_that_changes_its_type_still_moves_once_a_step() -> None:
 
 def test_a_frozen_garbage_collector_is_warned_of() -> None:
     model, x = make()
-    optimizer = BGD(model.parameters())
+    optimizer = shared_bgd(model.parameters())
     gc.freeze()
     try:
         with pytest.warns(RuntimeWarning, match=r"gc\.freeze"):

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import posterior
+from shared_bgd import shared_bgd
 from torch import Tensor, nn
 
 from bgd import BGD
@@ -26,7 +27,7 @@ def objective(net: Any, x: Tensor, y: Tensor) -> Tensor:
 def make() -> tuple[nn.Module, BGD]:
     torch.manual_seed(4)
     model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3)).double()
-    return model, BGD(model.parameters(), std_init=0.1, seed=3)
+    return model, shared_bgd(model.parameters(), std_init=0.1, seed=3)
 
 
 def batch(size: int) -> tuple[Tensor, Tensor]:

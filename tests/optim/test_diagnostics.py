@@ -5,6 +5,7 @@ import warnings
 import pytest
 import torch
 import torch.nn.functional as F
+from shared_bgd import shared_bgd
 from torch import nn
 
 from bgd import BGD, CollapseWarning
@@ -17,7 +18,7 @@ def explosive(**settings) -> tuple[BGD, list[float]]:
     x = torch.randn(128, 400)
     y = x[:, :10].argmax(1)
     model = nn.Sequential(nn.Linear(400, 100), nn.ReLU(), nn.Linear(100, 100), nn.ReLU(), nn.Linear(100, 10))
-    optimizer = BGD(model.parameters(), std_init=0.12, seed=2019, nonfinite="skip", **settings)
+    optimizer = shared_bgd(model.parameters(), std_init=0.12, seed=2019, nonfinite="skip", **settings)
 
     def closure() -> torch.Tensor:
         loss = F.cross_entropy(model(x), y, reduction="sum")
@@ -54,7 +55,7 @@ def test_the_remedy_works() -> None:
 def test_an_overflow_after_an_explosion_names_the_remedy() -> None:
     torch.manual_seed(0)
     p = nn.Parameter(torch.zeros(10))
-    optimizer = BGD([p], std_init=0.1)
+    optimizer = shared_bgd([p], std_init=0.1)
     optimizer.state[p]["std"].fill_(1e10)
 
     def closure() -> torch.Tensor:
@@ -82,7 +83,7 @@ def test_a_std_that_is_no_number_has_exploded() -> None:
 
 def test_vanishing_is_noticed_during_training() -> None:
     p = nn.Parameter(torch.zeros(50))
-    optimizer = BGD([p], std_init=1.0, mc_samples=50, antithetic=True)
+    optimizer = shared_bgd([p], std_init=1.0, mc_samples=50, antithetic=True)
 
     def closure() -> torch.Tensor:
         loss = 1e7 * p.square().sum()  # a very steep valley: every weight becomes certain
@@ -99,7 +100,7 @@ def test_vanishing_is_noticed_during_training() -> None:
 
 def test_stds_never_become_denormal() -> None:
     p = nn.Parameter(torch.ones(50))
-    optimizer = BGD([p], std_init=1.0, mc_samples=2, antithetic=True)
+    optimizer = shared_bgd([p], std_init=1.0, mc_samples=2, antithetic=True)
 
     def closure() -> torch.Tensor:
         loss = (1e30 * p * p.detach().sign() + 1e30 * (p - 1).abs()).sum()
@@ -118,7 +119,7 @@ def test_stds_never_become_denormal() -> None:
 def test_dead_gradients_count_only_when_they_last(dead_steps: int, warns: bool) -> None:
     """A single batch of one label has no gradient under the labels trick; a network that never has one is dead."""
     p = nn.Parameter(torch.ones(20))
-    optimizer = BGD([p], std_init=0.1)
+    optimizer = shared_bgd([p], std_init=0.1)
     factor = 1.0
 
     def closure() -> torch.Tensor:
@@ -138,7 +139,7 @@ def test_dead_gradients_count_only_when_they_last(dead_steps: int, warns: bool) 
 def test_the_last_batch_of_every_epoch_may_have_no_gradient() -> None:
     """With ten steps an epoch every hundredth step is a last batch: it must not be all that is looked at."""
     p = nn.Parameter(torch.ones(20))
-    optimizer = BGD([p], std_init=0.1, std_max="init")
+    optimizer = shared_bgd([p], std_init=0.1, std_max="init")
 
     def closure() -> torch.Tensor:
         factor = 0.0 if optimizer.steps % 10 == 9 else 1e-3
@@ -153,7 +154,7 @@ def test_the_last_batch_of_every_epoch_may_have_no_gradient() -> None:
 @pytest.mark.parametrize(("bad_in_a_row", "warns"), [(49, False), (50, True)])
 def test_many_skipped_batches_are_warned_of(bad_in_a_row: int, warns: bool) -> None:
     p = nn.Parameter(torch.ones(20))
-    optimizer = BGD([p], std_init=0.1, nonfinite="skip")
+    optimizer = shared_bgd([p], std_init=0.1, nonfinite="skip")
     factor = float("nan")
 
     def closure() -> torch.Tensor:
@@ -166,7 +167,7 @@ def test_many_skipped_batches_are_warned_of(bad_in_a_row: int, warns: bool) -> N
         for _ in range(bad_in_a_row):
             optimizer.step(closure)
             if optimizer.steps == 20:  # as a resumed run does
-                fresh = BGD([p], std_init=0.1, nonfinite="skip")
+                fresh = shared_bgd([p], std_init=0.1, nonfinite="skip")
                 fresh.load_state_dict(optimizer.state_dict())
                 optimizer = fresh
         factor = 1e-3
@@ -180,7 +181,7 @@ def test_many_skipped_batches_are_warned_of(bad_in_a_row: int, warns: bool) -> N
 def test_rows_of_an_embedding_that_no_batch_uses_are_not_dead() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Embedding(5_000, 4), nn.Flatten(), nn.Linear(4, 2))
-    optimizer = BGD(model.parameters(), std_init=0.01)
+    optimizer = shared_bgd(model.parameters(), std_init=0.01)
 
     def closure() -> torch.Tensor:
         words = torch.randint(5_000, (8, 1))
@@ -198,7 +199,9 @@ def test_where_warnings_are_errors_the_step_is_taken_once(path: str) -> None:
     torch.manual_seed(0)
     model = nn.Linear(4, 3, bias=False)
     x = torch.randn(8, 4)
-    optimizer = BGD(model.parameters(), std_init=0.1, std_max=None, implicit_iterations=2 if path == "implicit" else 1)
+    optimizer = shared_bgd(
+        model.parameters(), std_init=0.1, std_max=None, implicit_iterations=2 if path == "implicit" else 1
+    )
 
     def objective(net, x) -> torch.Tensor:
         return net(x).square().sum()
@@ -232,7 +235,7 @@ def test_an_uneven_std_at_the_start_is_no_collapse(std_max) -> None:
     p = nn.Parameter(torch.zeros(1000))
     stds = torch.full((1000,), 1e-5)
     stds[0] = 1.0
-    optimizer = BGD([p], std_init=stds, std_max=std_max)
+    optimizer = shared_bgd([p], std_init=stds, std_max=std_max)
 
     def closure() -> torch.Tensor:
         optimizer.zero_grad()
@@ -250,7 +253,7 @@ def test_a_part_outside_the_graph_is_not_dead() -> None:
     """A backbone run under no_grad, beside a small head that learns."""
     torch.manual_seed(0)
     backbone, head = nn.Linear(4, 2_000), nn.Linear(2_000, 2)
-    optimizer = BGD([*backbone.parameters(), *head.parameters()], std_init=0.01)
+    optimizer = shared_bgd([*backbone.parameters(), *head.parameters()], std_init=0.01)
     head_only = torch.randn(16, 4)
 
     def closure() -> torch.Tensor:

@@ -1,10 +1,9 @@
 """The loop holds at most seven tensors of the parameters' size and two of the largest's, activations aside."""
 
 import torch
+from shared_bgd import shared_bgd
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
-
-from bgd import BGD
 
 
 def test_peak_memory_of_the_loop() -> None:
@@ -13,7 +12,7 @@ def test_peak_memory_of_the_loop() -> None:
     x = torch.randn(1, 1000)
 
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as prof:
-        optimizer = BGD(model.parameters(), std_init=0.01, mc_samples=3)
+        optimizer = shared_bgd(model.parameters(), std_init=0.01, mc_samples=3)
 
         def closure() -> torch.Tensor:
             optimizer.zero_grad()

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import torch
 from problems import Problem, posterior
+from shared_bgd import PAPER, shared_bgd
 from torch import nn
 
-from bgd import BGD, PAPER
+from bgd import BGD
 
 
 def round_trip(state: dict[str, Any]) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def run(problem: Problem, optimizer: BGD, steps: int) -> None:
 
 def test_groups_have_their_own_std_and_lr(problem: Problem) -> None:
     first, last = problem.model[0], problem.model[2]
-    optimizer = BGD(
+    optimizer = shared_bgd(
         [{"params": first.parameters(), "std_init": 0.3, "lr": 0.0}, {"params": last.parameters()}], std_init=0.1
     )
     assert float(optimizer.state[first.weight]["std"].mean()) == pytest.approx(0.3)
@@ -47,20 +48,20 @@ def test_groups_have_their_own_std_and_lr(problem: Problem) -> None:
 
 def test_std_init_as_function_tensor_or_tensors() -> None:
     p, q = nn.Parameter(torch.zeros(2, 3)), nn.Parameter(torch.zeros(4))
-    by_function = BGD([p, q], std_init=lambda w: 1 / w.numel())
+    by_function = shared_bgd([p, q], std_init=lambda w: 1 / w.numel())
     assert torch.equal(by_function.state[p]["std"], torch.full((2, 3), 1 / 6))
     assert torch.equal(by_function.state[q]["std"], torch.full((4,), 1 / 4))
     rows = torch.tensor([[0.1], [0.2]])
-    assert torch.equal(BGD([p], std_init=rows).state[p]["std"], rows.expand(2, 3))
+    assert torch.equal(shared_bgd([p], std_init=rows).state[p]["std"], rows.expand(2, 3))
     each = [torch.rand(2, 3) + 0.1, torch.rand(4) + 0.1]
-    by_list = BGD([p, q], std_init=each)
+    by_list = shared_bgd([p, q], std_init=each)
     assert torch.equal(by_list.state[p]["std"], each[0])
     assert torch.equal(by_list.state[q]["std"], each[1])
     round_trip(by_function.state_dict())  # a function has done its work: it is not in the checkpoint
 
 
 def test_std_max_init_caps_each_weight_at_its_own_initial_std(problem: Problem) -> None:
-    optimizer = BGD(
+    optimizer = shared_bgd(
         problem.model.parameters(), std_init=lambda w: torch.linspace(0.05, 0.2, w.numel()).view_as(w)
     )  # the default
     initial = {p: optimizer.state[p]["std"].clone() for p in problem.model.parameters()}
@@ -70,13 +71,13 @@ def test_std_max_init_caps_each_weight_at_its_own_initial_std(problem: Problem) 
         assert bool((optimizer.state[p]["std"] <= cap).all())
         at_the_cap += int((optimizer.state[p]["std"] == cap).sum())
     assert at_the_cap  # noise alone would have carried some above
-    free = BGD(problem.model.parameters(), std_init=0.1, **PAPER)
+    free = shared_bgd(problem.model.parameters(), std_init=0.1, **PAPER)
     run(problem, free, 20)
     assert any(bool((free.state[p]["std"] > 0.1).any()) for p in initial)
 
 
 def test_std_min_is_a_floor(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), std_init=0.3, mc_samples=10, std_min=0.25, std_max=0.31)
+    optimizer = shared_bgd(problem.model.parameters(), std_init=0.3, mc_samples=10, std_min=0.25, std_max=0.31)
     run(problem, optimizer, 20)
     stds = torch.cat([optimizer.state[p]["std"].flatten() for p in problem.model.parameters()])
     assert float(stds.min()) == 0.25
@@ -112,16 +113,16 @@ def test_std_min_is_a_floor(problem: Problem) -> None:
 )
 def test_a_bad_argument_is_named_with_its_value(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        BGD([nn.Parameter(torch.zeros(2, 3))], **settings)
+        shared_bgd([nn.Parameter(torch.zeros(2, 3))], **settings)
 
 
 def test_integer_parameters_are_refused() -> None:
     with pytest.raises(TypeError, match="int64"):
-        BGD([torch.zeros(2, dtype=torch.int64)])
+        shared_bgd([torch.zeros(2, dtype=torch.int64)])
 
 
 def test_a_bad_group_is_not_half_added(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters())
+    optimizer = shared_bgd(problem.model.parameters())
     with pytest.raises(ValueError, match="-2"):
         optimizer.add_param_group({"params": [nn.Parameter(torch.zeros(2))], "std_init": -2.0})
     assert len(optimizer.param_groups) == 1
@@ -133,7 +134,7 @@ def test_a_bad_group_is_not_half_added(problem: Problem) -> None:
 def test_seed_generator_and_default() -> None:
     def first_draw(**settings: Any) -> torch.Tensor:
         p = nn.Parameter(torch.zeros(5))
-        with BGD([p], std_init=1.0, **settings).sampled():
+        with shared_bgd([p], std_init=1.0, **settings).sampled():
             return p.detach().clone()
 
     assert torch.equal(first_draw(seed=0), first_draw(seed=0))
@@ -151,7 +152,7 @@ def test_seed_generator_and_default() -> None:
 @pytest.mark.parametrize("noise", ["torch", "hash"])
 def test_the_global_generator_is_never_touched(problem: Problem, noise: Any) -> None:
     before = torch.get_rng_state()
-    optimizer = BGD(problem.model.parameters(), noise=noise, antithetic=True)
+    optimizer = shared_bgd(problem.model.parameters(), noise=noise, antithetic=True)
     run(problem, optimizer, 2)
     with optimizer.sampled():
         pass
@@ -165,21 +166,21 @@ def test_the_global_generator_is_never_touched(problem: Problem, noise: Any) -> 
 def test_resumed_equals_uninterrupted_bit_for_bit(settings: dict[str, Any]) -> None:
     whole = Problem()
     start = whole.weights()
-    reference = BGD(whole.model.parameters(), std_init=0.1, seed=3, **settings)
+    reference = shared_bgd(whole.model.parameters(), std_init=0.1, seed=3, **settings)
     run(whole, reference, 10)
 
     halves = Problem()
     with torch.no_grad():
         for p, w in zip(halves.model.parameters(), start, strict=True):
             p.copy_(w)
-    first = BGD(halves.model.parameters(), std_init=0.1, seed=3, **settings)
+    first = shared_bgd(halves.model.parameters(), std_init=0.1, seed=3, **settings)
     run(halves, first, 4)
     with first.sampled():
         pass
     saved = round_trip({"model": halves.model.state_dict(), "optimizer": first.state_dict()})
 
     resumed = Problem()
-    second = BGD(resumed.model.parameters(), std_init=0.1, seed=99, **settings)
+    second = shared_bgd(resumed.model.parameters(), std_init=0.1, seed=99, **settings)
     resumed.model.load_state_dict(saved["model"])
     second.load_state_dict(saved["optimizer"])
     assert (second.steps, second.seed, second.samples_drawn) == (4, 3, 1)
@@ -189,7 +190,7 @@ def test_resumed_equals_uninterrupted_bit_for_bit(settings: dict[str, Any]) -> N
 
 
 def test_loading_restores_the_weights_too(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), seed=3)
+    optimizer = shared_bgd(problem.model.parameters(), seed=3)
     run(problem, optimizer, 3)
     saved, weights = round_trip(optimizer.state_dict()), problem.weights()
     run(problem, optimizer, 3)
@@ -198,21 +199,21 @@ def test_loading_restores_the_weights_too(problem: Problem) -> None:
 
 
 def test_frozen_weights_that_were_set_later_come_back_as_they_were(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters())
+    optimizer = shared_bgd(problem.model.parameters())
     problem.model[0].requires_grad_(False)
     problem.model[0].weight.fill_(7.0)  # such as weights from a file, loaded after the optimizer was made
     run(problem, optimizer, 1)
     saved, weights = round_trip(optimizer.state_dict()), problem.weights()
     other = Problem()
     other.model[0].requires_grad_(False)
-    resumed = BGD(other.model.parameters())
+    resumed = shared_bgd(other.model.parameters())
     other.model.load_state_dict(problem.model.state_dict())
     resumed.load_state_dict(saved)
     assert all(map(torch.equal, other.weights(), weights))
 
 
 def test_loaded_state_shares_no_memory_with_the_dict(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), seed=3)
+    optimizer = shared_bgd(problem.model.parameters(), seed=3)
     saved = copy.deepcopy(optimizer.state_dict())
     optimizer.load_state_dict(saved)
     reference = copy.deepcopy(saved)
@@ -222,16 +223,16 @@ def test_loaded_state_shares_no_memory_with_the_dict(problem: Problem) -> None:
 
 
 def test_a_foreign_state_dict_is_refused(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters())
+    optimizer = shared_bgd(problem.model.parameters())
     with pytest.raises(ValueError, match="not a state dict of BGD"):
         optimizer.load_state_dict(torch.optim.Adam(problem.model.parameters()).state_dict())
-    other = BGD(nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 3)).parameters())
+    other = shared_bgd(nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 3)).parameters())
     with pytest.raises(ValueError, match=r"shape \(9, 6\).*shape \(8, 6\)"):
         optimizer.load_state_dict(other.state_dict())
 
 
 def test_deepcopy_and_pickle_continue_alike(problem: Problem) -> None:
-    optimizer = BGD(problem.model.named_parameters(), std_init=0.1, seed=3, mc_samples=4)
+    optimizer = shared_bgd(problem.model.named_parameters(), std_init=0.1, seed=3, mc_samples=4)
     run(problem, optimizer, 2)
     twin_problem, twin = copy.deepcopy((problem, optimizer))
     file_problem, from_file = pickle.loads(pickle.dumps((problem, optimizer)))
@@ -248,7 +249,7 @@ def test_deepcopy_and_pickle_continue_alike(problem: Problem) -> None:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_weights_have_a_float32_posterior(dtype: torch.dtype) -> None:
     problem = Problem(dtype)
-    optimizer = BGD(problem.model.parameters(), std_init=0.01, seed=3)
+    optimizer = shared_bgd(problem.model.parameters(), std_init=0.01, seed=3)
     p = problem.model[0].weight
     assert optimizer.state[p]["mean"].dtype == optimizer.state[p]["std"].dtype == torch.float32
     run(problem, optimizer, 30)
@@ -263,7 +264,7 @@ def test_half_weights_have_a_float32_posterior(dtype: torch.dtype) -> None:
 
 def test_float32_and_float64_parameters_side_by_side() -> None:
     a, b = nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(3, dtype=torch.float64))
-    optimizer = BGD([a, b], std_init=0.1)
+    optimizer = shared_bgd([a, b], std_init=0.1)
 
     def closure() -> torch.Tensor:
         loss = a.square().sum().double() + b.square().sum()
@@ -281,7 +282,7 @@ def test_float32_and_float64_parameters_side_by_side() -> None:
 
 
 def test_learning_rate_schedulers_work(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), lr=1.0)
+    optimizer = shared_bgd(problem.model.parameters(), lr=1.0)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.1)
     seen = []
     for _ in range(4):
@@ -297,7 +298,7 @@ def test_learning_rate_schedulers_work(problem: Problem) -> None:
 
 
 def test_a_scheduler_accepts_batched_steps(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters())
+    optimizer = shared_bgd(problem.model.parameters())
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.1)
     step = optimizer.batched(
         problem.model, lambda net, x, y: nn.functional.cross_entropy(net(x), y, reduction="sum"), compile=False
@@ -309,13 +310,13 @@ def test_a_scheduler_accepts_batched_steps(problem: Problem) -> None:
 
 
 def test_an_empty_group_is_a_group(problem: Problem) -> None:
-    optimizer = BGD([{"params": problem.model.parameters()}, {"params": []}])
+    optimizer = shared_bgd([{"params": problem.model.parameters()}, {"params": []}])
     run(problem, optimizer, 1)
     assert [len(group["params"]) for group in optimizer.param_groups] == [4, 0]
 
 
 def test_step_hooks_run(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters())
+    optimizer = shared_bgd(problem.model.parameters())
     calls = []
     optimizer.register_step_post_hook(lambda *_: calls.append(1))
     run(problem, optimizer, 2)
@@ -335,21 +336,21 @@ def test_compiled_models_give_the_same_update() -> None:
         original = problem.model
         if compiled:
             problem.model = torch.compile(original, backend="aot_eager")
-        optimizer = BGD(original.parameters(), std_init=0.1, seed=3)
+        optimizer = shared_bgd(original.parameters(), std_init=0.1, seed=3)
         run(problem, optimizer, 3)
         results.append(posterior(optimizer))
     torch.testing.assert_close(*results, rtol=1e-10, atol=1e-12)
 
 
 def test_named_parameters_are_accepted(problem: Problem) -> None:
-    optimizer = BGD(problem.model.named_parameters())
+    optimizer = shared_bgd(problem.model.named_parameters())
     assert optimizer.param_groups[0]["param_names"][0] == "0.weight"
     round_trip(optimizer.state_dict())
 
 
 def test_a_step_inside_sampled_leaves_the_mean_alone() -> None:
     model = nn.Linear(3, 1)
-    optimizer = BGD(model.parameters(), std_init=0.1, implicit_iterations=3)
+    optimizer = shared_bgd(model.parameters(), std_init=0.1, implicit_iterations=3)
     before = model.weight.detach().clone()
 
     def closure() -> torch.Tensor:
@@ -365,20 +366,20 @@ def test_a_step_inside_sampled_leaves_the_mean_alone() -> None:
 
 def test_a_std_given_by_a_function_can_be_pickled() -> None:
     model = nn.Linear(3, 1)
-    optimizer = BGD(model.parameters(), std_init=lambda p: 0.1 * p.detach().abs() + 0.01)
+    optimizer = shared_bgd(model.parameters(), std_init=lambda p: 0.1 * p.detach().abs() + 0.01)
     again = pickle.loads(pickle.dumps(optimizer))
     for mine, other in zip(optimizer.state.values(), again.state.values(), strict=True):
         assert torch.equal(mine["std"], other["std"])
-    with pytest.raises(ValueError, match="std_init None does not fit"):
+    with pytest.raises(ValueError, match="std_init 'not kept by a copy' does not fit"):
         again.add_param_group({"params": [nn.Parameter(torch.zeros(2))]})
 
 
 def test_the_settings_come_back_with_the_posterior(problem: Problem) -> None:
     """Else a run with ten samples and no cap would go on with two and no cap, which collapses."""
-    saved = BGD(
+    saved = shared_bgd(
         problem.model.parameters(), reduction="mean", antithetic=True, nonfinite="skip", implicit_iterations=3, **PAPER
     )
-    resumed = BGD(problem.model.parameters())
+    resumed = shared_bgd(problem.model.parameters())
     resumed.load_state_dict(saved.state_dict())
     for name in ("mc_samples", "reduction", "antithetic", "nonfinite", "implicit_iterations"):
         assert getattr(resumed, name) == getattr(saved, name), name
@@ -387,5 +388,5 @@ def test_the_settings_come_back_with_the_posterior(problem: Problem) -> None:
 @pytest.mark.parametrize("key", ["std", "mc_samples", "weight_decay"])
 def test_a_key_of_a_group_that_would_do_nothing_is_refused(problem: Problem, key: str) -> None:
     with pytest.raises(ValueError, match=f"not '{key}'"):
-        BGD([{"params": problem.model.parameters(), key: 0.5}])
-    BGD([{"params": problem.model.parameters(), "name": "all", "initial_lr": 1.0}])
+        shared_bgd([{"params": problem.model.parameters(), key: 0.5}])
+    shared_bgd([{"params": problem.model.parameters(), "name": "all", "initial_lr": 1.0}])

@@ -6,9 +6,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from problems import Problem, posterior
+from shared_bgd import PAPER, shared_bgd
 from torch import nn
 
-from bgd import BGD, PAPER, predict
+from bgd import BGD, predict
 
 
 def close(a: list[torch.Tensor], b: list[torch.Tensor], tolerance: float = 1e-12) -> None:
@@ -23,7 +24,7 @@ def test_sum_and_mean_give_the_same_update() -> None:
     for reduction in ("sum", "mean"):
         torch.manual_seed(1)
         problem = Problem()
-        optimizer = BGD(problem.model.parameters(), std_init=0.1, reduction=reduction, seed=3, **PAPER)
+        optimizer = shared_bgd(problem.model.parameters(), std_init=0.1, reduction=reduction, seed=3, **PAPER)
         for _ in range(5):
             optimizer.step(problem.closure(optimizer, reduction), batch_size=20 if reduction == "mean" else None)
         results.append(posterior(optimizer))
@@ -31,7 +32,7 @@ def test_sum_and_mean_give_the_same_update() -> None:
 
 
 def test_a_batch_size_beside_a_summed_loss_is_a_mean_that_was_forgotten(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters())
+    optimizer = shared_bgd(problem.model.parameters())
     with pytest.raises(ValueError, match=r'batch_size goes with .*reduction="mean"'):
         optimizer.step(problem.closure(optimizer, "mean"), batch_size=20)
     assert optimizer.steps == 0
@@ -42,7 +43,7 @@ def test_a_batch_split_in_two_gives_the_same_update() -> None:
     for cuts in ([slice(None)], [slice(0, 7), slice(7, 20)]):
         torch.manual_seed(1)
         problem = Problem()
-        optimizer = BGD(problem.model.parameters(), std_init=0.1, seed=3, mc_samples=4, std_max=None)
+        optimizer = shared_bgd(problem.model.parameters(), std_init=0.1, seed=3, mc_samples=4, std_max=None)
         for _ in range(5):
 
             def closure(problem=problem, cuts=cuts):
@@ -57,7 +58,7 @@ def test_a_batch_split_in_two_gives_the_same_update() -> None:
 
 
 def test_mean_needs_the_batch_size(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), reduction="mean")
+    optimizer = shared_bgd(problem.model.parameters(), reduction="mean")
     with pytest.raises(ValueError, match="batch_size"):
         optimizer.step(problem.closure(optimizer, "mean"))
     with pytest.raises(ValueError, match="got 0"):
@@ -69,7 +70,7 @@ def test_a_closure_without_zero_grad_gives_the_same_update() -> None:
     for forget in (False, True):
         torch.manual_seed(1)
         problem = Problem()
-        optimizer = BGD(problem.model.parameters(), seed=3, **PAPER)
+        optimizer = shared_bgd(problem.model.parameters(), seed=3, **PAPER)
 
         def forgetful(problem: Problem = problem) -> torch.Tensor:
             loss = problem.loss()
@@ -86,14 +87,14 @@ def test_a_closure_without_zero_grad_gives_the_same_update() -> None:
 
 
 def test_weights_are_the_mean_after_a_step(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), std_init=0.3, **PAPER)
+    optimizer = shared_bgd(problem.model.parameters(), std_init=0.3, **PAPER)
     optimizer.step(problem.closure(optimizer))
     for p in problem.model.parameters():
         assert torch.equal(p, optimizer.state[p]["mean"])
 
 
 def test_weights_written_between_steps_are_the_new_mean(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), std_init=1e-6)
+    optimizer = shared_bgd(problem.model.parameters(), std_init=1e-6)
     optimizer.step(problem.closure(optimizer))
     with torch.no_grad():
         for p in problem.model.parameters():
@@ -105,7 +106,7 @@ def test_weights_written_between_steps_are_the_new_mean(problem: Problem) -> Non
 
 @pytest.mark.parametrize("where", ["closure", "accumulate"])
 def test_an_exception_inside_a_step_leaves_everything_as_it_was(problem: Problem, where: str) -> None:
-    optimizer = BGD(problem.model.parameters(), std_init=0.3, **PAPER)
+    optimizer = shared_bgd(problem.model.parameters(), std_init=0.3, **PAPER)
     optimizer.step(problem.closure(optimizer))
     before, weights = posterior(optimizer), problem.weights()
     calls = 0
@@ -132,7 +133,7 @@ def test_an_exception_inside_a_step_leaves_everything_as_it_was(problem: Problem
 
 
 def test_sampled_restores_the_mean_also_on_an_exception(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), std_init=0.3)
+    optimizer = shared_bgd(problem.model.parameters(), std_init=0.3)
     before = problem.weights()
 
     def crash() -> None:
@@ -147,7 +148,7 @@ def test_sampled_restores_the_mean_also_on_an_exception(problem: Problem) -> Non
 
 def test_samples_have_the_moments_of_the_posterior() -> None:
     p = nn.Parameter(torch.linspace(-1, 1, 50))
-    optimizer = BGD([p], std_init=0.3, seed=1)
+    optimizer = shared_bgd([p], std_init=0.3, seed=1)
     draws = []
     for _ in range(400):
         with optimizer.sampled():
@@ -159,11 +160,11 @@ def test_samples_have_the_moments_of_the_posterior() -> None:
 
 def test_sample_weights_are_the_networks_that_sampled_shows(problem: Problem) -> None:
     shown = []
-    first = BGD(problem.model.parameters(), std_init=0.3, seed=5, **PAPER)
+    first = shared_bgd(problem.model.parameters(), std_init=0.3, seed=5, **PAPER)
     for _ in range(3):
         with first.sampled():
             shown.append(problem.weights())
-    second = BGD(problem.model.parameters(), std_init=0.3, seed=5, **PAPER)
+    second = shared_bgd(problem.model.parameters(), std_init=0.3, seed=5, **PAPER)
     drawn = second.sample_weights(3)
     for i, p in enumerate(problem.model.parameters()):
         assert torch.equal(torch.stack([s[i] for s in shown]), drawn[p])
@@ -174,7 +175,7 @@ def test_sampling_the_posterior_does_not_change_training() -> None:
     for look in (False, True):
         torch.manual_seed(1)
         problem = Problem()
-        optimizer = BGD(problem.model.parameters(), seed=3, **PAPER)
+        optimizer = shared_bgd(problem.model.parameters(), seed=3, **PAPER)
         for _ in range(4):
             optimizer.step(problem.closure(optimizer))
             if look:
@@ -188,14 +189,14 @@ def test_sampling_the_posterior_does_not_change_training() -> None:
 
 
 def test_a_step_without_a_closure_names_the_estimator_that_needs_none(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), mc_samples=2)
+    optimizer = shared_bgd(problem.model.parameters(), mc_samples=2)
     problem.loss().backward()
-    with pytest.raises(RuntimeError, match=r'without a closure needs BGD.*estimator="per_example"'):
+    with pytest.raises(RuntimeError, match=r'without a closure needs estimator="per_example"'):
         optimizer.step()
 
 
 def test_stale_gradients_do_not_count_as_a_backward_pass(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), mc_samples=2)
+    optimizer = shared_bgd(problem.model.parameters(), mc_samples=2)
     problem.loss().backward()
     with pytest.raises(RuntimeError, match="call backward"):
         optimizer.step(problem.loss)
@@ -204,7 +205,7 @@ def test_stale_gradients_do_not_count_as_a_backward_pass(problem: Problem) -> No
 
 @pytest.mark.parametrize("what", ["step", "state_dict", "add_param_group", "sampled"])
 def test_nothing_else_is_done_in_the_middle_of_a_step(problem: Problem, what: str) -> None:
-    optimizer = BGD(problem.model.parameters(), mc_samples=2)
+    optimizer = shared_bgd(problem.model.parameters(), mc_samples=2)
     before = problem.weights()
 
     def closure() -> torch.Tensor:
@@ -227,7 +228,7 @@ def test_nothing_else_is_done_in_the_middle_of_a_step(problem: Problem, what: st
 
 
 def test_nothing_else_is_done_inside_sampled(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), mc_samples=2)
+    optimizer = shared_bgd(problem.model.parameters(), mc_samples=2)
     with optimizer.sampled():
         with pytest.raises(RuntimeError, match="inside sampled"):
             optimizer.step(problem.closure(optimizer))
@@ -238,7 +239,7 @@ def test_nothing_else_is_done_inside_sampled(problem: Problem) -> None:
 
 
 def test_a_closure_without_a_loss_is_refused(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters())
+    optimizer = shared_bgd(problem.model.parameters())
     with pytest.raises(RuntimeError, match="must return the loss"):
         optimizer.step(lambda: None)  # type: ignore[arg-type,return-value]
 
@@ -248,7 +249,7 @@ def test_a_closure_without_a_loss_is_refused(problem: Problem) -> None:
 
 def test_parameters_without_a_gradient_do_not_move_by_a_bit() -> None:
     used, unused = nn.Linear(3, 2), nn.Linear(3, 2)
-    optimizer = BGD([*used.parameters(), *unused.parameters()], std_init=0.1)
+    optimizer = shared_bgd([*used.parameters(), *unused.parameters()], std_init=0.1)
     before = [t.clone() for p in unused.parameters() for t in (p, optimizer.state[p]["std"])]
 
     def closure() -> torch.Tensor:
@@ -267,7 +268,7 @@ def test_parameters_without_a_gradient_do_not_move_by_a_bit() -> None:
 def test_frozen_parameters_are_neither_sampled_nor_moved(problem: Problem) -> None:
     frozen = problem.model[0].weight
     frozen.requires_grad_(False)
-    optimizer = BGD(problem.model.parameters(), std_init=0.3, **PAPER)
+    optimizer = shared_bgd(problem.model.parameters(), std_init=0.3, **PAPER)
     before = frozen.clone()
     seen = []
     closure = problem.closure(optimizer)
@@ -286,7 +287,7 @@ def test_frozen_parameters_are_neither_sampled_nor_moved(problem: Problem) -> No
 
 def test_nothing_to_sample_is_an_error() -> None:
     p = nn.Parameter(torch.ones(2), requires_grad=False)
-    optimizer = BGD([p])
+    optimizer = shared_bgd([p])
     with pytest.raises(RuntimeError, match="requires a gradient"):
         optimizer.step(p.sum)
 
@@ -296,7 +297,7 @@ def test_nothing_to_sample_is_an_error() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_bad_gradient_raises_before_it_reaches_the_posterior(problem: Problem, value: float) -> None:
-    optimizer = BGD(problem.model.named_parameters(), seed=1)
+    optimizer = shared_bgd(problem.model.named_parameters(), seed=1)
     optimizer.step(problem.closure(optimizer))
     before = [*posterior(optimizer), *problem.weights()]
     problem.x[3, 2] = value
@@ -307,7 +308,7 @@ def test_a_bad_gradient_raises_before_it_reaches_the_posterior(problem: Problem,
 
 
 def test_a_bad_batch_can_be_skipped(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), seed=1, nonfinite="skip", **PAPER)
+    optimizer = shared_bgd(problem.model.parameters(), seed=1, nonfinite="skip", **PAPER)
     before = posterior(optimizer)
     good = problem.x.clone()
     problem.x[3, 2] = float("nan")
@@ -326,7 +327,7 @@ def test_a_bad_batch_can_be_skipped(problem: Problem) -> None:
 def test_implicit_iterations_find_the_fixed_point_of_a_quadratic() -> None:
     p = nn.Parameter(torch.tensor([1.0, -2.0], dtype=torch.float64))
     h = torch.tensor([4.0, 0.5], dtype=torch.float64)
-    optimizer = BGD(
+    optimizer = shared_bgd(
         [p],
         std_init=1.0,
         mc_samples=200,
@@ -354,14 +355,16 @@ def test_one_implicit_iteration_is_the_papers_algorithm_and_more_differ() -> Non
     for iterations in (1, 2):
         torch.manual_seed(1)
         problem = Problem()
-        optimizer = BGD(problem.model.parameters(), std_init=0.1, seed=3, implicit_iterations=iterations, **PAPER)
+        optimizer = shared_bgd(
+            problem.model.parameters(), std_init=0.1, seed=3, implicit_iterations=iterations, **PAPER
+        )
         optimizer.step(problem.closure(optimizer))
         results.append(posterior(optimizer)[0])
     assert not torch.allclose(*results, rtol=1e-9)
 
 
 def test_a_failed_implicit_step_restores_the_prior(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), std_init=0.1, mc_samples=2, implicit_iterations=3)
+    optimizer = shared_bgd(problem.model.parameters(), std_init=0.1, mc_samples=2, implicit_iterations=3)
     before = [*posterior(optimizer), *problem.weights()]
     calls = 0
     closure = problem.closure(optimizer)
@@ -380,7 +383,7 @@ def test_a_failed_implicit_step_restores_the_prior(problem: Problem) -> None:
 
 def test_dropout_has_its_own_mask_in_every_sampled_network() -> None:
     model = nn.Sequential(nn.Linear(4, 50), nn.Dropout(0.5))
-    optimizer = BGD(model.parameters(), std_init=1e-6, mc_samples=4)
+    optimizer = shared_bgd(model.parameters(), std_init=1e-6, mc_samples=4)
     masks = []
 
     def closure() -> torch.Tensor:
@@ -401,7 +404,7 @@ def test_autocast_around_a_step_sees_every_sampled_network() -> None:
     for around in (True, False):
         model = Problem(torch.float32).model
         model.load_state_dict(problem.model.state_dict())
-        optimizer = BGD(model.parameters(), std_init=0.5, mc_samples=4, seed=3)
+        optimizer = shared_bgd(model.parameters(), std_init=0.5, mc_samples=4, seed=3)
 
         def closure(model=model, optimizer=optimizer) -> torch.Tensor:
             optimizer.zero_grad()
@@ -430,7 +433,7 @@ def test_it_learns() -> None:
     x = torch.randn(256, 2, generator=generator)
     y = (x.prod(1) > 0).long()  # not linearly separable
     model = nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 2))
-    optimizer = BGD(model.parameters(), std_init=0.1, mc_samples=10, seed=0)
+    optimizer = shared_bgd(model.parameters(), std_init=0.1, mc_samples=10, seed=0)
 
     def closure() -> torch.Tensor:
         loss = F.cross_entropy(model(x), y, reduction="sum")
@@ -444,7 +447,7 @@ def test_it_learns() -> None:
 
 def test_a_model_in_place_of_its_parameters_is_named() -> None:
     with pytest.raises(TypeError, match=r"got the model Linear: pass model\.parameters\(\)"):
-        BGD(torch.nn.Linear(2, 2))  # type: ignore[arg-type]
+        shared_bgd(torch.nn.Linear(2, 2))  # type: ignore[arg-type]
 
 
 # --- frozen weights, and a look at the posterior
@@ -452,7 +455,7 @@ def test_a_model_in_place_of_its_parameters_is_named() -> None:
 
 def test_a_network_that_is_frozen_after_learning_keeps_its_posterior(problem: Problem) -> None:
     """As one does before it is deployed."""
-    optimizer = BGD(problem.model.parameters(), std_init=0.3, seed=3)
+    optimizer = shared_bgd(problem.model.parameters(), std_init=0.3, seed=3)
     optimizer.step(problem.closure(optimizer))
     drawn = optimizer.sample_weights(2)
     before = predict(problem.model, optimizer, problem.x, samples=20).mutual_information.mean()
@@ -468,7 +471,7 @@ def test_a_network_that_is_frozen_after_learning_keeps_its_posterior(problem: Pr
 
 def test_what_was_frozen_from_the_start_is_certain(problem: Problem) -> None:
     problem.model[0].requires_grad_(False)
-    optimizer = BGD(problem.model.parameters(), std_init=0.3, seed=3)
+    optimizer = shared_bgd(problem.model.parameters(), std_init=0.3, seed=3)
     optimizer.step(problem.closure(optimizer))
     assert set(optimizer.sample_weights(1)) == set(problem.model[2].parameters())
     problem.model.requires_grad_(False)
@@ -477,7 +480,7 @@ def test_what_was_frozen_from_the_start_is_certain(problem: Problem) -> None:
 
 def test_a_network_that_never_learned_is_predicted_by_its_mean(problem: Problem) -> None:
     problem.model.requires_grad_(False)
-    optimizer = BGD(problem.model.parameters(), std_init=0.3)
+    optimizer = shared_bgd(problem.model.parameters(), std_init=0.3)
     prediction = predict(problem.model, optimizer, problem.x, samples=3)
     torch.testing.assert_close(prediction.probs, problem.model(problem.x).softmax(-1))
 
@@ -488,7 +491,7 @@ def test_a_network_that_never_learned_is_predicted_by_its_mean(problem: Problem)
 @pytest.mark.parametrize("bound", [{"std_max": 0.1}, {"std_min": 0.1}, {"std_max": "init"}])
 def test_a_number_is_read_in_the_weights_own_precision(bound: dict[str, Any]) -> None:
     p = nn.Parameter(torch.zeros(3, dtype=torch.float64))
-    optimizer = BGD([p], std_init=0.1, **bound)
+    optimizer = shared_bgd([p], std_init=0.1, **bound)
     assert optimizer.state[p]["std"].tolist() == [0.1] * 3
 
     def closure() -> torch.Tensor:
@@ -503,7 +506,7 @@ def test_a_number_is_read_in_the_weights_own_precision(bound: dict[str, Any]) ->
 
 def test_a_bad_batch_is_skipped_beside_an_empty_parameter() -> None:
     full, empty = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(0))
-    optimizer = BGD([full, empty], nonfinite="skip")
+    optimizer = shared_bgd([full, empty], nonfinite="skip")
 
     def closure() -> torch.Tensor:
         optimizer.zero_grad()
@@ -520,7 +523,7 @@ def test_a_learning_rate_of_one_element_is_a_number() -> None:
     moved = []
     for lr in (0.5, torch.tensor([0.5])):
         vector, scalar = nn.Parameter(torch.ones(3)), nn.Parameter(torch.tensor(2.0))
-        optimizer = BGD([vector, scalar], std_init=0.1, lr=lr, seed=1)
+        optimizer = shared_bgd([vector, scalar], std_init=0.1, lr=lr, seed=1)
 
         def closure(vector: Any = vector, scalar: Any = scalar, optimizer: BGD = optimizer) -> torch.Tensor:
             optimizer.zero_grad()
@@ -535,7 +538,7 @@ def test_a_learning_rate_of_one_element_is_a_number() -> None:
 
 def test_a_closure_may_return_a_whole_number() -> None:
     p = nn.Parameter(torch.ones(2))
-    optimizer = BGD([p])
+    optimizer = shared_bgd([p])
 
     def closure() -> int:
         optimizer.zero_grad()

@@ -69,11 +69,11 @@ class BGDLearner(PosteriorLearner):
         seed: int = 0,
     ) -> None:
         check_whole(0, test_samples=test_samples)
-        posterior = BGD(
+        posterior = BGD.paper(
             net.parameters(),
             std_init,
-            mc_samples,
-            lr,
+            mc_samples=mc_samples,
+            lr=lr,
             std_min=std_min,
             std_max=std_max,
             antithetic=antithetic,

@@ -1,8 +1,8 @@
 """The optimizer: a Gaussian posterior over the weights, learned online."""
 
-from bgd.optim.bgd import BGD, PAPER
+from bgd.optim.bgd import BGD
 from bgd.optim.diagnostics import CollapseWarning
 from bgd.optim.estimators.batched import BatchedStep
 from bgd.optim.estimators.distributed import DistributedBGD
 
-__all__ = ["BGD", "PAPER", "BatchedStep", "CollapseWarning", "DistributedBGD"]
+__all__ = ["BGD", "BatchedStep", "CollapseWarning", "DistributedBGD"]

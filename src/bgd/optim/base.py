@@ -31,7 +31,7 @@ class PosteriorOptimizer(Optimizer):
         params: parameters, named parameters or parameter groups, as for any torch optimizer.
         defaults: of the groups: ``lr``, ``std_init``, ``std_min``, ``std_max``.
         antithetic: noise in pairs (+eps, -eps).
-        noise: ``"torch"`` or ``"hash"``, see :mod:`bgd.optim.noise`.
+        noise: ``"torch"``, ``"hash"`` or ``"table"``, see :mod:`bgd.optim.noise`.
         seed: of the noise. Default: torch's global seed, which is read and never changed.
         generator: a generator to draw the seed from, instead of ``seed``.
 
@@ -98,7 +98,9 @@ class PosteriorOptimizer(Optimizer):
         scale = float(torch.stack([s.double().mean() for s in stds]).mean())
         if not isinstance(group["std_init"], int | float):
             for p in group["params"]:
-                self.state[p]["std_init"] = self.state[p]["std"].clone()
+                std = self.state[p]["std"]
+                same = bool((std == std.flatten()[:1]).all())
+                self.state[p]["std_init"] = std.flatten()[0].clone() if same and std.numel() else std.clone()
             # A function or a tensor has done its work; what a checkpoint keeps of it for the group is a number.
             group["std_init"] = scale
 
@@ -202,15 +204,17 @@ class PosteriorOptimizer(Optimizer):
         rows = [pairs.index(k // 2) for k in samples]
         signs = [1.0 - 2.0 * (k % 2) for k in samples]
         if rows == [0]:
-            return eps if signs[0] > 0 else [e.neg_() for e in eps]
+            return eps if signs[0] > 0 else [-e for e in eps]
         return [e[rows] * e.new_tensor(signs).view(-1, *[1] * (e.dim() - 1)) for e in eps]
 
     def _posterior_noise(self, params: list[Tensor], count: int) -> list[Tensor]:
         first, self.samples_drawn = self.samples_drawn, self.samples_drawn + count
-        return self._noise(params, [self._noise_key(_SAMPLED, first + i) for i in range(count)], keep=False)
+        keys = [self._noise_key(_SAMPLED, first + i) for i in range(count)]
+        kind: noises.NoiseKind = "torch" if self.noise == "table" else self.noise  # a sample wants fresh numbers
+        return self._noise_buffers.normal(kind, keys, [self.state[p]["mean"] for p in params], keep=False)
 
-    def _noise(self, params: list[Tensor], keys: Sequence[int], keep: bool = True) -> list[Tensor]:
-        return self._noise_buffers.normal(self.noise, keys, [self.state[p]["mean"] for p in params], keep)
+    def _noise(self, params: list[Tensor], keys: Sequence[int]) -> list[Tensor]:
+        return self._noise_buffers.normal(self.noise, keys, [self.state[p]["mean"] for p in params])
 
     def _noise_key(self, stream: int, *coordinates: int) -> int:
         return noises.fold(self.seed, stream, *coordinates)
@@ -262,9 +266,9 @@ class PosteriorOptimizer(Optimizer):
         self._check_between_steps("copying or pickling")
         own = {k: v for k, v in self.__dict__.items() if k in self.own_settings}
         base = super().__getstate__()
-        if not isinstance(base["defaults"]["std_init"], int | float):
+        if not isinstance(base["defaults"]["std_init"], int | float | None):
             # A function may not be picklable, and tensors were for the groups of then: a new group brings its own.
-            base["defaults"] = base["defaults"] | {"std_init": None}
+            base["defaults"] = base["defaults"] | {"std_init": "not kept by a copy"}
         return {**base, **own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -3,12 +3,14 @@
 Because nothing but these numbers decides a sample, noise can be made again instead of stored, any rank of a
 distributed job can make any sample's, a resumed run continues bit for bit, and no generator but our own moves.
 
-Two kinds, each the same on every path, loop or batched:
+Three kinds, each the same on every path, loop or batched:
 
 - ``"torch"`` draws with ``torch.Tensor.normal_``, in chunks that are seeded one by one, so that all threads can share
   the work and the result does not depend on their number. No compiler needed.
 - ``"hash"`` turns a counter into normals by an integer hash and Box-Muller. Compiled it is the faster of the two, and
   the one for :meth:`bgd.BGD.batched`; without a compiler it is the slower one, and equal but for rounding.
+- ``"table"`` reads from one fixed table of normals, for each tensor at an offset of its own: nearly free. Over steps
+  the same numbers return at other offsets, which the signs of the one-pass estimator make harmless: it is meant for it.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from torch import Tensor
 
 from bgd.optim.compilation import CompiledOrEager
 
-NoiseKind = Literal["torch", "hash"]
+NoiseKind = Literal["torch", "hash", "table"]
 KINDS: tuple[NoiseKind, ...] = get_args(NoiseKind)
 
 CHUNK = 1 << 16
@@ -33,6 +35,9 @@ CHUNK = 1 << 16
 
 WORTH_A_POOL = 8
 """Fewer chunks than this are drawn by the calling thread: waking others takes as long."""
+
+TABLE = 1 << 22
+"""Numbers in the table of the ``"table"`` kind."""
 
 LANES = 64
 """Pairs of the ``"hash"`` kind come in multiples of this: with ragged ends the kernel that torch 2.13 compiles writes
@@ -100,8 +105,11 @@ class NoiseBuffers:
     def normal(self, kind: NoiseKind, keys: Sequence[int], like: Sequence[Tensor], keep: bool = True) -> list[Tensor]:
         """For each tensor of ``like`` one sample per key, stacked, of its shape and type and on its device.
 
-        What is returned is good until the next call. With ``keep=False`` the memory is not kept for that call.
+        What is returned is good until the next call, and not to be written to. With ``keep=False`` the memory is not
+        kept for that call.
         """
+        if kind == "table":
+            return [_from_table(keys, i, tensor) for i, tensor in enumerate(like)]
         made: dict[int, Tensor] = {}
         buckets: dict[tuple[torch.device, torch.dtype], list[int]] = {}
         for i, tensor in enumerate(like):
@@ -119,6 +127,23 @@ class NoiseBuffers:
             for i, part in zip(members, torch.split(flat, sizes, dim=1), strict=True):
                 made[i] = part.view(len(keys), *like[i].shape)
         return [made[i] for i in range(len(like))]
+
+
+@cache
+def _table(device: torch.device, dtype: torch.dtype) -> Tensor:
+    return torch.randn(TABLE, generator=torch.Generator().manual_seed(20180327)).to(device, dtype)
+
+
+def _from_table(keys: Sequence[int], number: int, like: Tensor) -> Tensor:
+    """A row for each key, of the shape of ``like``: a view of the table where one row is enough and fits into it."""
+    table, size = _table(like.device, like.dtype), like.numel()
+    part = min(max(size, 1), TABLE // 2)
+    rows = []
+    for key in keys:
+        starts = [fold(key, number, i) % (TABLE - part) for i in range(-(-size // part))]
+        pieces = [table[start : start + part] for start in starts]
+        rows.append((pieces[0] if len(pieces) == 1 else torch.cat([table[:0], *pieces]))[:size].view(like.shape))
+    return rows[0].unsqueeze(0) if len(rows) == 1 else torch.stack(rows)
 
 
 def _fill(job: tuple[Tensor, int]) -> None:

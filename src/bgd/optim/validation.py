@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from bgd.errors import caller_stacklevel
 from bgd.optim.update import std_bounds
 
-GROUP = ("lr", "std_init", "std_min", "std_max")
+GROUP = ("lr", "std_init", "std_min", "std_max", "max_move", "boost")
 """What a parameter group may have of its own."""
 
 PASSED_ON = ("params", "param_names", "name", "initial_lr", "max_lr", "min_lr", "swa_lr", "differentiable")
 """What else it may hold: torch's, its schedulers', and a name for people."""
+
+SMALL_LR = 0.05
+"""A step size below this is a habit from Adam or SGD, whose learning rates are of another kind."""
+
+STD_OF_FAN_IN = 0.4
+"""The default std in units of 1 / sqrt(fan_in), chosen on streams that the published comparisons do not use."""
 
 StdInit = float | Tensor | Sequence[Tensor] | Callable[[Tensor], "float | Tensor"]
 
@@ -43,14 +52,45 @@ def resolve_seed(seed: int | None, generator: torch.Generator | None) -> int:
     return seed
 
 
-def resolve_std(std_init: StdInit, params: list[Tensor]) -> list[Tensor]:
+def fan_in_stds(params: Sequence[Tensor]) -> list[float]:
+    """The default std of each parameter: 0.4 / sqrt(fan_in), about two thirds of the spread of torch's initial weights.
+
+    A parameter of one dimension takes the fan-in of the last weight before it that has as many outputs, as its bias; or
+    its own size where there is none.
+
+    >>> fan_in_stds([torch.zeros(100, 16), torch.zeros(100)])
+    [0.1, 0.1]
+    """
+    fans, last = [], (0, 0)
+    for p in params:
+        if p.dim() > 1 and p.numel():
+            last = (p.shape[0], p.numel() // p.shape[0])
+        matches = p.dim() > 1 or (p.dim() == 1 and p.shape[0] == last[0])
+        fans.append(last[1] if matches and last[1] else max(p.numel(), 1))
+    return [STD_OF_FAN_IN / math.sqrt(fan) for fan in fans]
+
+
+def warn_of_small_lr(groups: Sequence[dict[str, Any]]) -> None:
+    """Warn of a learning rate that is meant for SGD or Adam: BGD would hardly move."""
+    if small := [float(group["lr"]) for group in groups if 0 < float(group["lr"]) < SMALL_LR]:
+        warnings.warn(
+            f"lr={small[0]:g} scales the step of the posterior, whose own size is std^2: the weights will hardly move. "
+            "Leave lr at 1, and change std_init to learn faster or slower",
+            UserWarning,
+            stacklevel=caller_stacklevel(),
+        )
+
+
+def resolve_std(std_init: StdInit | None, params: list[Tensor]) -> list[Tensor]:
     """The initial std of each parameter as a tensor of its shape.
 
     >>> resolve_std(lambda p: 1 / len(p), [torch.zeros(4)])
     [tensor([0.2500, 0.2500, 0.2500, 0.2500])]
     """
     values: Sequence[float | Tensor]
-    if callable(std_init) and not isinstance(std_init, Tensor):
+    if std_init is None:
+        values = fan_in_stds(params)
+    elif callable(std_init) and not isinstance(std_init, Tensor):
         values = [std_init(p) for p in params]
     elif isinstance(std_init, list | tuple):
         if len(std_init) != len(params):
@@ -94,6 +134,10 @@ def check_group(group: dict[str, Any]) -> None:
     low, high = group["std_min"], group["std_max"]
     if low is not None and not (isinstance(low, int | float) and 0 < low < float("inf")):
         raise ValueError(f"std_min must be None or a positive number, got {low!r}")
+    for name in ("max_move", "boost"):
+        value = group.get(name)
+        if value is not None and not (isinstance(value, int | float) and 0 < value < float("inf")):
+            raise ValueError(f"{name} must be None or a positive number, got {value!r}")
     if high not in (None, "init") and not (isinstance(high, int | float) and 0 < high < float("inf")):
         raise ValueError(f'std_max must be None, "init" or a positive number, got {high!r}')
 

@@ -8,9 +8,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from problems import Problem, posterior
+from shared_bgd import PAPER, shared_bgd
 from torch import nn
 
-from bgd import BGD, PAPER, labels_trick
+from bgd import BGD, labels_trick
 from bgd.optim import update as updates
 from bgd.optim.compilation import CompiledOrEager, can_compile
 from bgd.optim.estimators import batched
@@ -29,7 +30,7 @@ def loop_and_batched(
     for path in ("loop", "batched"):
         torch.manual_seed(1)
         problem = Problem(dtype)
-        optimizer = BGD(problem.model.parameters(), std_init=0.1, seed=3, **(PAPER | settings))
+        optimizer = shared_bgd(problem.model.parameters(), std_init=0.1, seed=3, **(PAPER | settings))
         step = optimizer.batched(problem.model, objective, chunk_size=chunk_size, compile=compile)
         for _ in range(steps):
             loss = optimizer.step(problem.closure(optimizer)) if path == "loop" else step(problem.x, problem.y)
@@ -66,7 +67,7 @@ def test_compiled_equals_the_loop(dtype: torch.dtype, tolerance: float) -> None:
 
 @needs_compiler
 def test_a_scheduler_does_not_recompile(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), std_init=0.1, **PAPER)
+    optimizer = shared_bgd(problem.model.parameters(), std_init=0.1, **PAPER)
     step = optimizer.batched(problem.model, objective, compile=True)
     step(problem.x, problem.y)
     counters = torch._dynamo.utils.counters["stats"]
@@ -99,7 +100,7 @@ def test_tied_frozen_and_unused_parameters() -> None:
         torch.manual_seed(2)
         model = Net().double()
         before = [p.clone() for p in (*model.frozen.parameters(), *model.unused.parameters())]
-        optimizer = BGD(model.parameters(), std_init=0.1, seed=1, **PAPER)
+        optimizer = shared_bgd(model.parameters(), std_init=0.1, seed=1, **PAPER)
         x, y = torch.randn(8, 4).double(), torch.randint(4, (8,))
 
         def closure(model=model, x=x, y=y) -> torch.Tensor:
@@ -117,7 +118,7 @@ def test_tied_frozen_and_unused_parameters() -> None:
 
 def test_dropout_draws_a_mask_per_network() -> None:
     model = nn.Sequential(nn.Linear(4, 200), nn.Dropout(0.5))
-    optimizer = BGD(model.parameters(), std_init=1e-6, mc_samples=3)
+    optimizer = shared_bgd(model.parameters(), std_init=1e-6, mc_samples=3)
     seen = []
 
     def watching(net: Any, x: torch.Tensor) -> torch.Tensor:
@@ -135,7 +136,7 @@ def test_dropout_draws_a_mask_per_network() -> None:
 
 def test_labels_trick_runs_batched() -> None:
     problem = Problem()
-    optimizer = BGD(problem.model.parameters(), std_init=0.1, seed=1, **PAPER)
+    optimizer = shared_bgd(problem.model.parameters(), std_init=0.1, seed=1, **PAPER)
 
     def with_trick(net: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return labels_trick(net(x), y, reduction="sum")
@@ -151,7 +152,7 @@ def test_labels_trick_runs_batched() -> None:
 @pytest.mark.parametrize("compile", [False, pytest.param(True, marks=needs_compiler)])
 def test_batch_normalisation_falls_back_to_the_loop_with_one_warning(compile: bool) -> None:
     model = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Linear(5, 2))
-    optimizer = BGD(model.parameters(), mc_samples=4)
+    optimizer = shared_bgd(model.parameters(), mc_samples=4)
     step = optimizer.batched(model, objective, compile=compile)
     x, y = torch.randn(8, 4), torch.randint(2, (8,))
     with warnings.catch_warnings(record=True) as caught:
@@ -173,7 +174,7 @@ def test_control_flow_that_depends_on_data_falls_back_to_the_loop() -> None:
             return out if out.detach().sum().item() > 0 else 2 * out
 
     model = Branching(4, 2)
-    optimizer = BGD(model.parameters(), mc_samples=4)
+    optimizer = shared_bgd(model.parameters(), mc_samples=4)
     step = optimizer.batched(model, objective, compile=False)
     with pytest.warns(RuntimeWarning, match="loop path"):
         step(torch.randn(8, 4), torch.randint(2, (8,)))
@@ -188,7 +189,7 @@ def test_a_failing_compiler_falls_back_to_eager(problem: Problem, monkeypatch: p
         return fail
 
     monkeypatch.setattr(batched.torch, "compile", broken)
-    optimizer = BGD(problem.model.parameters(), **PAPER)
+    optimizer = shared_bgd(problem.model.parameters(), **PAPER)
     step = optimizer.batched(problem.model, objective, compile=True)
     with pytest.warns(RuntimeWarning, match="compiler on fire.*eager path"):
         step(problem.x, problem.y)
@@ -196,7 +197,7 @@ def test_a_failing_compiler_falls_back_to_eager(problem: Problem, monkeypatch: p
 
 
 def test_a_bad_batch_is_an_error_and_no_reason_to_fall_back(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), **PAPER)
+    optimizer = shared_bgd(problem.model.parameters(), **PAPER)
     step = optimizer.batched(problem.model, objective, compile=False)
     before = posterior(optimizer)
     with pytest.raises(RuntimeError, match=r"shapes|size"):
@@ -210,7 +211,7 @@ def test_a_bad_batch_is_an_error_and_no_reason_to_fall_back(problem: Problem) ->
 
 
 def test_parameters_of_another_model_are_refused(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters(), **PAPER)
+    optimizer = shared_bgd(problem.model.parameters(), **PAPER)
     step = optimizer.batched(nn.Linear(6, 3).double(), objective, compile=False)
     with pytest.raises(ValueError, match="which the model does not"):
         step(problem.x, problem.y)
@@ -226,13 +227,13 @@ def test_mean_reduction(problem: Problem) -> None:
     for reduction, fn in (("sum", objective), ("mean", mean)):
         torch.manual_seed(1)
         p = Problem()
-        optimizer = BGD(p.model.parameters(), reduction=reduction, seed=1, **PAPER)
+        optimizer = shared_bgd(p.model.parameters(), reduction=reduction, seed=1, **PAPER)
         size = len(p.x) if reduction == "mean" else None
         optimizer.batched(p.model, fn, compile=False)(p.x, p.y, batch_size=size)
         results.append(posterior(optimizer))
     torch.testing.assert_close(*results, rtol=1e-12, atol=1e-12)
     with pytest.raises(ValueError, match="batch_size"):
-        BGD(problem.model.parameters(), reduction="mean").batched(problem.model, mean)(problem.x, problem.y)
+        shared_bgd(problem.model.parameters(), reduction="mean").batched(problem.model, mean)(problem.x, problem.y)
 
 
 class Remembers(nn.Module):
@@ -251,7 +252,7 @@ class Remembers(nn.Module):
 def test_a_model_that_assigns_its_buffers_takes_the_loop() -> None:
     torch.manual_seed(0)
     model = Remembers()
-    optimizer = BGD(model.parameters(), mc_samples=2)
+    optimizer = shared_bgd(model.parameters(), mc_samples=2)
     step = optimizer.batched(model, objective, compile=False)
     x, y = torch.ones(8, 4), torch.zeros(8, dtype=torch.int64)
     with pytest.warns(RuntimeWarning, match="it assigns its buffer 'average' in forward"):
@@ -267,7 +268,7 @@ def test_a_path_that_fails_leaves_no_trace_in_torchs_generator() -> None:
     def start() -> tuple[nn.Module, BGD, Any]:
         torch.manual_seed(2)
         model = nn.Sequential(nn.Linear(6, 16), nn.Dropout(0.5), nn.BatchNorm1d(16), nn.Linear(16, 3))
-        optimizer = BGD(model.parameters(), std_init=0.1, seed=3)
+        optimizer = shared_bgd(model.parameters(), std_init=0.1, seed=3)
         return model, optimizer, optimizer.batched(model, objective, compile=False)
 
     x, y = torch.randn(20, 6), torch.arange(20) % 3
@@ -299,7 +300,7 @@ def test_where_warnings_are_errors_a_failed_compilation_costs_no_second_update(m
     for broken in (False, True):
         torch.manual_seed(1)
         problem = Problem()
-        optimizer = BGD(problem.model.parameters(), std_init=0.3, seed=0)
+        optimizer = shared_bgd(problem.model.parameters(), std_init=0.3, seed=0)
         step = optimizer.batched(problem.model, objective, compile=broken)
         if broken:
             monkeypatch.setattr(torch, "compile", lambda f: f)
@@ -327,7 +328,7 @@ def test_each_kind_of_network_has_a_compiled_update_of_its_own() -> None:
 
 @pytest.mark.parametrize("compile", [False, pytest.param(True, marks=needs_compiler)])
 def test_an_objective_that_calls_the_model_instead_of_net_is_refused(problem: Problem, compile: bool) -> None:
-    optimizer = BGD(problem.model.parameters())
+    optimizer = shared_bgd(problem.model.parameters())
     before = posterior(optimizer)
     step = optimizer.batched(problem.model, lambda _, x, y: objective(problem.model, x, y), compile=compile)
     with pytest.raises(ValueError, match="never calls net"):
@@ -336,7 +337,7 @@ def test_an_objective_that_calls_the_model_instead_of_net_is_refused(problem: Pr
 
 
 def test_a_gradient_of_zero_has_other_reasons_too(problem: Problem) -> None:
-    optimizer = BGD(problem.model.parameters())
+    optimizer = shared_bgd(problem.model.parameters())
     step = optimizer.batched(problem.model, lambda net, x, y: 0 * objective(net, x, y), compile=False)
     state = torch.get_rng_state()
     step(problem.x, problem.y)

@@ -7,9 +7,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from problems import posterior
+from shared_bgd import shared_bgd
 from torch import Tensor, nn
 
-from bgd import BGD
 from bgd.nets import VGG, LeNet
 from bgd.optim.compilation import can_compile
 
@@ -37,7 +37,7 @@ def learn(make: Any, way: dict[str, Any] | None, steps: int = 3) -> tuple[list[T
     size = 12 if channels == 1 else 8
     generator = torch.Generator().manual_seed(1)
     x, y = torch.randn(6, channels, size, size, generator=generator).double(), torch.arange(6) % 4
-    optimizer = BGD(model.parameters(), std_init=0.05, mc_samples=4, seed=3, std_max=None)
+    optimizer = shared_bgd(model.parameters(), std_init=0.05, mc_samples=4, seed=3, std_max=None)
 
     def closure() -> Tensor:
         loss = objective(model, x, y)
@@ -94,6 +94,6 @@ def test_channels_last_gives_the_same_posterior_in_the_same_layout() -> None:
     found, _ = learn(lambda: vgg().to(memory_format=torch.channels_last), None)
     torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-12)
     model = vgg().to(memory_format=torch.channels_last)
-    optimizer = BGD(model.parameters())
+    optimizer = shared_bgd(model.parameters())
     for p in model.parameters():
         assert optimizer.state[p]["mean"].stride() == optimizer.state[p]["std"].stride() == p.stride()

@@ -11,10 +11,11 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 import torch.nn.functional as F
 from problems import Problem, posterior
+from shared_bgd import PAPER, shared_bgd
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from bgd import BGD, PAPER, DistributedBGD
+from bgd import DistributedBGD
 
 STEPS = 3
 
@@ -34,7 +35,7 @@ def single(**settings: Any) -> list[torch.Tensor]:
     """What one process makes of it."""
     torch.manual_seed(1)
     problem = Problem()
-    optimizer = BGD(problem.model.parameters(), **({"std_init": 0.1, "seed": 3} | PAPER | settings))
+    optimizer = shared_bgd(problem.model.parameters(), **({"std_init": 0.1, "seed": 3} | PAPER | settings))
     for _ in range(STEPS):
         loss = optimizer.step(closure_of(problem.model, problem.x, problem.y))
     assert loss is not None
@@ -94,7 +95,7 @@ def run_mode(mode: str, rank: int) -> list[torch.Tensor]:
         size = len(x)
     params = list(problem.model.parameters())
     if mode == "plain":
-        optimizer = BGD(params, **settings)
+        optimizer = shared_bgd(params, **settings)
     else:  # in "trap" the wrapper averages gradients over ranks with different noise
         early = params[:2] if mode == "samples-added" else params
         optimizer = DistributedBGD(early, split="batch" if mode.startswith("batch") else "samples", **settings)

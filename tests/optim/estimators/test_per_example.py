@@ -8,6 +8,7 @@ import warnings
 import pytest
 import torch
 import torch.nn.functional as F
+from shared_bgd import shared_bgd
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -19,7 +20,7 @@ BATCH = 8
 
 def make(model: nn.Module, **settings) -> BGD:
     defaults = {"std_init": 0.1, "seed": 0, "estimator": "per_example", "reduction": "sum", "std_max": None}
-    return BGD(model.parameters(), **(defaults | settings))
+    return shared_bgd(model.parameters(), **(defaults | settings))
 
 
 def sample_expectations(model: nn.Module, loss, passes: int, std: float, shared: bool) -> list[tuple[Tensor, Tensor]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -26,6 +27,8 @@ class Expectations:
         scale: turns the sums into expectations; kept apart, so that a compiled update reads each tensor once.
         compiled: whether the update should be compiled, as the estimate was.
         owned: whether the tensors may be overwritten; gradients of parameters may not.
+        in_stds: whether ``e_g_eps`` holds std E[g eps], as the one-pass estimator has it.
+        examples: how many the batch has; 0 where it is not known.
     """
 
     e_g: list[Tensor]
@@ -35,6 +38,8 @@ class Expectations:
     scale: float = 1.0
     compiled: bool = False
     owned: bool = True
+    in_stds: bool = False
+    examples: int = 0
 
     def scaled(self) -> Iterator[Expected]:
         """The expectations themselves, tensor by tensor; those that are owned are scaled in place, once."""
@@ -101,7 +106,7 @@ class Step:
         noise: from numbers of samples to N(0, 1) noise, one tensor (len(numbers), *p.shape) per parameter, valid until
             the next call.
         write: sets the weights to mean + std * eps, or to the mean where it is given None.
-        sums: zeros to add gradients to.
+        new_sums: makes zeros to add gradients to.
         statistics: the running statistics of normalisation layers, averaged over samples.
         sharing: how processes share the work.
         antithetic: whether samples come in pairs (+eps, -eps).
@@ -115,12 +120,17 @@ class Step:
     samples: range
     noise: Callable[[Sequence[int]], list[Tensor]]
     write: Callable[[Sequence[Tensor] | None], None]
-    sums: GradientSums
+    new_sums: Callable[[], GradientSums]
     statistics: RunningStatistics
     sharing: Sharing = field(default_factory=Alone)
     antithetic: bool = False
     batch_factor: float = 1.0
     afterwards: list[Callable[[], None]] = field(default_factory=list)
+
+    @cached_property
+    def sums(self) -> GradientSums:
+        """Zeros to add gradients to, made where an estimator needs them."""
+        return self.new_sums()
 
     @torch.no_grad()
     def expectations(self) -> Expectations:

@@ -72,7 +72,7 @@ class BatchedStep:
     Example:
         >>> from bgd import BGD
         >>> model = nn.Linear(3, 2)
-        >>> optimizer = BGD(model.parameters())
+        >>> optimizer = BGD.paper(model.parameters(), std_init=0.02)
         >>> def objective(net, x, y):
         ...     return nn.functional.cross_entropy(net(x), y, reduction="sum")
         >>> step = BatchedStep(optimizer, model, objective, compile=False)

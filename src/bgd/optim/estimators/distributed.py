@@ -36,7 +36,7 @@ class DistributedBGD(BGD):
         std_init: as for :class:`bgd.BGD`.
         split: ``"samples"`` or ``"batch"``.
         process_group: the ranks that share the work; None for all of them.
-        **settings: the other settings of :class:`bgd.BGD`.
+        **settings: the other settings of :class:`bgd.BGD`; by default two sampled networks and a summed loss.
     """
 
     def __init__(
@@ -49,11 +49,20 @@ class DistributedBGD(BGD):
         **settings: Any,
     ) -> None:
         check_choice("split", split, ("samples", "batch"))
+        if settings.get("estimator", "shared") != "shared":
+            raise ValueError('DistributedBGD shares out sampled networks: estimator="shared" is the only one it has')
         if not dist.is_initialized():
             raise RuntimeError("DistributedBGD needs torch.distributed.init_process_group first; or use BGD")
         self.split = split
         self.process_group = process_group
-        super().__init__(params, std_init, **settings)
+        shared: dict[str, Any] = {
+            "estimator": "shared",
+            "mc_samples": 2,
+            "max_move": None,
+            "boost": None,
+            "reduction": "sum",
+        }
+        super().__init__(params, std_init=std_init, **(shared | settings))
         sharing = Ranks(split, process_group, mean=self.reduction == "mean")
         if split == "samples" and self.mc_samples < sharing.world:
             raise ValueError(

@@ -9,35 +9,35 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from bgd.optim.estimators.base import Estimator, Expectations, Step
+from bgd.optim.estimators.base import Alone, Estimator, Expectations, Step
+from bgd.optim.estimators.passes import Closure, Host, Reduction
 from bgd.optim.estimators.perturbation import Perturbation, batch_size_of
+from bgd.optim.validation import check_batch_size
 
 
 class PerExample:
-    """The passes of a step that are under way: perturbs modules while they train, and collects the expectations.
+    """Perturbs modules while they train, and collects the expectations of their backward passes.
 
     Args:
-        begin_step: starts a step of the optimizer.
-        noise_key: from the number of a pass to the key of its signs.
-        enabled: whether passes are to be perturbed at all.
+        host: the optimizer.
+        shared: numbers of parameters that are known to be used in several ways, and so get one sample for the batch.
     """
 
-    def __init__(
-        self, begin_step: Callable[[], Step], noise_key: Callable[[int], int], enabled: Callable[[], bool]
-    ) -> None:
-        self._begin_step, self._noise_key, self._enabled = begin_step, noise_key, enabled
+    def __init__(self, host: Host, shared: frozenset[int] = frozenset()) -> None:
+        self._host = host
         self._hooks: list[Any] = []
+        self._buffers: list[Tensor] = []
         self.held = False
-        self.shared: frozenset[int] = frozenset()
-        """Numbers of parameters that are used in several ways, and so get one sample for the whole batch."""
+        self.shared = shared
         self.clear()
+        self.attach(host.models())
 
     def clear(self) -> None:
         """Forget the passes of a step that was not taken, or has been taken."""
@@ -69,6 +69,7 @@ class PerExample:
 
     def attach(self, models: Iterable[nn.Module]) -> None:
         """Perturb these models, and every module in them, whenever they run in training mode."""
+        _keep_hooks_out_of_compiled_graphs()
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
@@ -78,7 +79,7 @@ class PerExample:
 
     def enter(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """A module begins to run."""
-        if self._depth or (self._enabled() and module.training and torch.is_grad_enabled()):
+        if self._depth or (self._host.enabled() and module.training and torch.is_grad_enabled()):
             self._depth += 1
             if self._depth == 1:
                 self._begin_pass(batch_size_of(args, kwargs))
@@ -100,21 +101,25 @@ class PerExample:
         if self._backward_seen and not recomputing:
             self._end_pass()
         if self.step is None:
-            self.step = self._begin_step()
+            self.step = self._host.begin_step()
         if not self._noise:
             self._sample_noise(self.step)
         self._batch = max(self._batch, 0 if recomputing else batch)
         self._mode = Perturbation(
-            self.step.params, self._noise, batch or self._batch, self._noise_key(self._passes), self.shared
+            self.step.params, self._noise, batch or self._batch, self._host.noise_key(self._passes), self.shared
         )
         self._mode.__enter__()  # type: ignore[no-untyped-call]
 
     @torch.no_grad()
     def _sample_noise(self, step: Step) -> None:
-        noise = step.noise([self._passes])
-        self._noise = [e[0].mul_(std).requires_grad_() for e, std in zip(noise, step.stds, strict=True)]
-        for z in self._noise:
-            z.register_hook(self._note_backward)  # type: ignore[no-untyped-call]
+        if [(z.shape, z.dtype, z.device) for z in self._buffers] != [(s.shape, s.dtype, s.device) for s in step.stds]:
+            self._buffers = [torch.empty_like(std).requires_grad_() for std in step.stds]
+            for z in self._buffers:
+                z.register_hook(self._note_backward)  # type: ignore[no-untyped-call]
+        self._noise = self._buffers
+        for z, e, std in zip(self._noise, step.noise([self._passes]), step.stds, strict=True):
+            torch.mul(e[0], std, out=z)
+            z.grad = None
 
     def _note_backward(self, gradient: Tensor) -> None:
         del gradient
@@ -122,13 +127,12 @@ class PerExample:
 
     @torch.no_grad()
     def _end_pass(self) -> None:
-        """Add what the pass gave to E[g eps] = Z dL/dZ / std; E[g] adds up in the gradients of the parameters."""
+        """Add what the pass gave to std E[g eps] = Z dL/dZ; E[g] adds up in the gradients of the parameters."""
         if self.step is None or not self._noise:
             return
-        terms = [
-            torch.zeros_like(std) if z.grad is None else z.grad.mul_(z).div_(std)
-            for z, std in zip(self._noise, self.step.stds, strict=True)
-        ]
+        terms = [torch.zeros_like(z) if z.grad is None else z.grad.mul_(z) for z in self._noise]
+        for z in self._noise:
+            z.grad = None
         if self._e_g_eps:
             torch._foreach_add_(self._e_g_eps, terms)
         else:
@@ -138,6 +142,47 @@ class PerExample:
         self._batch, self._noise, self._backward_seen = 0, [], False
 
     # --- expectations
+
+    def check_batch_size(self, reduction: Reduction, batch_size: int | None) -> None:
+        """The examples are counted as the model sees them; a batch size overrides that count."""
+        if batch_size is not None:
+            check_batch_size(reduction, batch_size)
+
+    def estimator(self, closure: Closure | None, samples: int, mean: bool) -> Estimator:
+        """From the backward passes so far, or the mean over ``samples`` calls of a closure."""
+        if closure is None:
+            return lambda step: self._shared_out(step, [self.expectations(mean)])
+        return lambda step: self._shared_out(step, self._repeated(step, closure, samples, mean))
+
+    def _repeated(self, step: Step, closure: Closure, samples: int, mean: bool) -> Iterator[Expectations]:
+        for number in range(samples):
+            step.statistics.begin_sample()
+            with self.holding(step, number), torch.enable_grad():
+                loss = closure()
+            step.statistics.end_sample()
+            found = self.expectations(mean)
+            found.loss = None if loss is None else torch.as_tensor(loss).detach().float()
+            yield found
+
+    def _shared_out(self, step: Step, passes: Iterable[Expectations]) -> Expectations:
+        """The mean over passes and processes; one pass of one process is used as it is, without a copy."""
+        if isinstance(step.sharing, Alone) and isinstance(passes, list):
+            only: Expectations = passes[0]
+            return only
+        sums, found = step.sums, None
+        sums.has_gradient = [False] * len(step.params)
+        for found in passes:
+            torch._foreach_add_(sums.e_g, found.e_g, alpha=found.scale)
+            torch._foreach_add_(sums.e_g_eps, found.e_g_eps, alpha=found.scale)
+            sums.has_gradient = [a or b for a, b in zip(sums.has_gradient, found.has_gradient, strict=True)]
+            if found.loss is not None:
+                sums.losses.append(found.loss)
+            sums.count += 1
+        assert found is not None
+        step.batch_factor = 1.0
+        expectations = step.expectations()
+        expectations.in_stds, expectations.examples = True, found.examples
+        return expectations
 
     @torch.no_grad()
     def expectations(self, mean: bool) -> Expectations:
@@ -160,7 +205,10 @@ class PerExample:
         ]
         has_gradient = [p.grad is not None for p in step.params]
         factor = step.batch_factor if step.batch_factor != 1.0 else float(self.examples)
-        return Expectations(e_g, self._e_g_eps, None, has_gradient, factor if mean else 1.0, owned=False)
+        scale = factor if mean else 1.0
+        return Expectations(
+            e_g, self._e_g_eps, None, has_gradient, scale, owned=False, in_stds=True, examples=self.examples
+        )
 
 
 class _Hook:
@@ -182,31 +230,7 @@ class _Hook:
         return _Hook, (None, self._name)
 
 
-def keep_hooks_out_of_compiled_graphs() -> None:
+def _keep_hooks_out_of_compiled_graphs() -> None:
     """Let the hooks run eagerly in a compiled model; only where the compiler is in use, since importing it is slow."""
     if "torch._dynamo" in sys.modules and not hasattr(_Hook.__call__, "_torchdynamo_disable"):
         _Hook.__call__ = torch.compiler.disable(_Hook.__call__)  # type: ignore[method-assign, no-untyped-call]
-
-
-def repeated(passes: PerExample, closure: Callable[[], Tensor | float], count: int, mean: bool) -> Estimator:
-    """The estimator that calls ``closure`` ``count`` times, each with noise of its own, and averages."""
-
-    def estimate(step: Step) -> Expectations:
-        sums = step.sums
-        sums.has_gradient = [False] * len(step.params)
-        for _ in range(count):
-            step.statistics.begin_sample()
-            with passes.holding(step, sums.count), torch.enable_grad():
-                loss = closure()
-            step.statistics.end_sample()
-            found = passes.expectations(mean)
-            torch._foreach_add_(sums.e_g, found.e_g, alpha=found.scale)
-            torch._foreach_add_(sums.e_g_eps, found.e_g_eps, alpha=found.scale)
-            sums.has_gradient = [a or b for a, b in zip(sums.has_gradient, found.has_gradient, strict=True)]
-            if loss is not None:
-                sums.losses.append(torch.as_tensor(loss).detach().float())
-            sums.count += 1
-        step.batch_factor = 1.0
-        return step.expectations()
-
-    return estimate

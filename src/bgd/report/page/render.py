@@ -17,15 +17,12 @@ from bgd.report.summary.types import Comparison
 SNIPPET = """\
 from bgd import BGD
 
-optimizer = BGD(model.parameters(), std_init=0.02)
+optimizer = BGD(model.parameters())
 
 for x, y in stream:          # no task ids, no boundaries
-    def closure():
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(x), y, reduction="sum")
-        loss.backward()
-        return loss
-    optimizer.step(closure)
+    optimizer.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    optimizer.step()
 
 model(x)                     # the weights are now the posterior mean
 """

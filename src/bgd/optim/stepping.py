@@ -1,0 +1,313 @@
+"""An optimizer whose step takes E[g] and E[g eps] from an estimator. How they move the posterior is a subclass's.
+
+A step estimates, checks that what it found is finite, updates, and cleans up; on an error everything is as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Literal, overload
+
+import torch
+from torch import Tensor, nn
+
+from bgd.optim.base import Params, PosteriorOptimizer
+from bgd.optim.batchnorm import RunningStatistics
+from bgd.optim.compilation import BatchShapes
+from bgd.optim.diagnostics import REMEDY, CollapseWatch, Health, examine
+from bgd.optim.estimators.base import Alone, Estimator, Expectations, Sharing, Step
+from bgd.optim.estimators.batched import BatchedStep, Objective
+from bgd.optim.estimators.gradient_sums import GradientSumBuffers, GradientSums
+from bgd.optim.estimators.passes import Closure, Host, Passes, Reduction, SharedPasses
+from bgd.optim.estimators.per_example import PerExample
+from bgd.optim.modules import averages_gradients, find_models
+from bgd.optim.noise import NoiseKind
+from bgd.optim.posterior import read_means, std_init_of, write_weights
+from bgd.optim.validation import check_batch_size
+from bgd.validation import check_choice, check_whole
+
+EstimatorName = Literal["per_example", "shared"]
+
+PASSES: dict[EstimatorName, Callable[[Host, frozenset[int]], Passes]] = {
+    "per_example": PerExample,
+    "shared": lambda _host, _shared: SharedPasses(),
+}
+"""The estimators of a training loop, by name."""
+
+_SIGNS = 2  # a stream of noise apart from those of training and of samples
+
+
+class EstimatorOptimizer(PosteriorOptimizer):
+    """A posterior that is updated from the expectations of an estimator; a subclass defines ``_update``.
+
+    Args:
+        params: as for any torch optimizer.
+        defaults: of the groups.
+        mc_samples: K, the number of sampled networks, or of passes of a closure.
+        estimator: ``"per_example"`` or ``"shared"``.
+        reduction: what the loss is over the batch: its ``"mean"`` or ``"sum"``.
+        nonfinite: what to do with a gradient that is NaN or infinite: ``"raise"`` or ``"skip"``.
+        antithetic: noise in pairs (+eps, -eps).
+        noise: None for the estimator's own: ``"table"`` for each example, ``"torch"`` for sampled networks.
+        seed: of the noise.
+        generator: to draw the seed from.
+    """
+
+    own_settings = (
+        *PosteriorOptimizer.own_settings,
+        *("mc_samples", "estimator", "reduction", "nonfinite", "skipped_steps"),
+    )
+
+    def __init__(
+        self,
+        params: Params,
+        defaults: dict[str, Any],
+        *,
+        mc_samples: int = 1,
+        estimator: EstimatorName = "per_example",
+        reduction: Reduction = "mean",
+        nonfinite: Literal["raise", "skip"] = "raise",
+        antithetic: bool = False,
+        noise: NoiseKind | None = None,
+        seed: int | None = None,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        check_whole(1, mc_samples=mc_samples)
+        check_choice("estimator", estimator, tuple(PASSES))
+        check_choice("reduction", reduction, ("sum", "mean"))
+        check_choice("nonfinite", nonfinite, ("raise", "skip"))
+        if antithetic and mc_samples % 2:
+            raise ValueError(f"antithetic noise comes in pairs: mc_samples must be even, got {mc_samples}")
+        self.mc_samples = mc_samples
+        self.estimator: EstimatorName = estimator
+        self.reduction: Reduction = reduction
+        self.nonfinite = nonfinite
+        self.skipped_steps = 0
+        self.batch_shapes = BatchShapes()
+        self._shared_params: frozenset[int] = frozenset()
+        super().__init__(
+            params,
+            defaults,
+            antithetic=antithetic,
+            noise=noise or ("table" if estimator == "per_example" else "torch"),
+            seed=seed,
+            generator=generator,
+        )
+        self._passes  # noqa: B018  (perturbs the model from the first pass on)
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._sharing: Sharing = Alone()
+        self._watch = CollapseWatch()
+        self._running_statistics: RunningStatistics | None = None
+        self._embeddings: set[Tensor] = set()
+        self._sum_buffers = GradientSumBuffers()
+        self._attached: Passes | None = None
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters, with settings of their own where given."""
+        super().add_param_group(param_group)
+        self._running_statistics, self._attached = None, None  # new parameters may come with new modules
+
+    @property
+    def _passes(self) -> Passes:
+        if self._attached is None:
+            host = Host(
+                begin_step=self._begin_step,
+                noise_key=lambda number: self._noise_key(_SIGNS, self.steps, number),
+                enabled=lambda: not self._inside_sampled,
+                models=lambda: find_models(self._params()),
+            )
+            self._attached = PASSES[self.estimator](host, self._shared_params)
+        return self._attached
+
+    # --- a step
+
+    @overload  # type: ignore[override]
+    def step(self, closure: None = None, *, batch_size: int | None = None) -> Tensor | None: ...
+    @overload
+    def step(self, closure: Closure, *, batch_size: int | None = None) -> Tensor: ...
+    def step(self, closure: Closure | None = None, *, batch_size: int | None = None) -> Tensor | None:
+        """Update the posterior; returns the mean loss of a closure, over its passes.
+
+        Args:
+            closure: clears the gradients, computes the loss, calls ``backward()`` and returns the loss: it is called
+                ``mc_samples`` times. The per-example estimator needs none: call ``backward()`` before.
+            batch_size: number of examples in a loss that is a mean. The per-example estimator counts them by itself.
+        """
+        self._check_between_steps("step()")
+        passes = self._passes
+        passes.check_batch_size(self.reduction, batch_size)
+        try:
+            estimator = passes.estimator(closure, self.mc_samples, self.reduction == "mean")
+            return self._take_step(estimator, batch_size, passes.step if closure is None else None)
+        finally:
+            passes.clear()
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clear the gradients, and with them what backward passes have added to E[g eps] since the last step."""
+        super().zero_grad(set_to_none)
+        self._passes.clear()
+
+    @torch.optim.Optimizer.profile_hook_step
+    def step_with(self, estimator: Estimator, *, batch_size: int | None = None) -> Tensor | None:
+        """Update the posterior with the expectations of an estimator of one's own; returns its loss.
+
+        >>> from bgd import BGD
+        >>> p = torch.nn.Parameter(torch.zeros(1))
+        >>> optimizer = BGD.paper([p], std_init=0.1)
+        >>> def exact(step):  # L = theta: E[g] = 1, E[g eps] = 0
+        ...     return Expectations([torch.ones(1)], [torch.zeros(1)], torch.tensor(0.0), has_gradient=[True])
+        >>> _ = optimizer.step_with(exact)
+        >>> round(p.item(), 6)
+        -0.01
+        """
+        check_batch_size(self.reduction, batch_size)
+        self._check_between_steps("step_with()")
+        return self._take_step(estimator, batch_size, None)
+
+    def batched(
+        self, model: nn.Module, objective: Objective, *, chunk_size: int | None = None, compile: bool | None = None
+    ) -> BatchedStep:
+        """A step that evaluates all K networks in one pass: see :class:`bgd.optim.BatchedStep`.
+
+        >>> from bgd import BGD
+        >>> model = torch.nn.Linear(3, 2)
+        >>> optimizer = BGD.paper(model.parameters(), std_init=0.02)
+        >>> def objective(net, x, y):
+        ...     return torch.nn.functional.cross_entropy(net(x), y, reduction="sum")
+        >>> step = optimizer.batched(model, objective, compile=False)
+        >>> loss = step(torch.randn(8, 3), torch.randint(2, (8,)))
+        """
+        return BatchedStep(self, model, objective, chunk_size=chunk_size, compile=compile)
+
+    def _take_step(self, estimator: Estimator, batch_size: int | None, step: Step | None) -> Tensor | None:
+        """Estimate, update, clean up; on an error everything is as it was before the step."""
+        self._opt_called = True  # torch's schedulers check it; not every step goes through ``step``
+        step = step or self._begin_step()
+        step.batch_factor = float(batch_size) if self.reduction == "mean" and batch_size is not None else 1.0
+        expectations: Expectations | None = None
+        self._in_step = True
+        try:
+            with suppress(SkipStep):
+                expectations = self._update(step, lambda: self._estimated(step, estimator))
+            if expectations is None:
+                self.skipped_steps += 1
+                step.statistics.abort()
+            else:
+                step.statistics.commit()
+            self._watch.record_step(expectations is None, self.steps)
+        except BaseException:
+            step.statistics.abort()
+            raise
+        finally:
+            self._in_step = False
+            step.write(None)
+        self.steps += 1
+        loss = expectations.loss if expectations is not None else step.sums.mean_loss()
+        if expectations is not None and self._watch.due(self.steps):  # may raise, where warnings are errors
+            self._watch.check(self._health(step, expectations), self.steps)
+        for callback in step.afterwards:
+            callback()
+        return loss
+
+    def _begin_step(self) -> Step:
+        statistics = self._statistics  # finds the modules, and refuses some, before anything has begun
+        params = self._learning()
+        if not params:
+            raise RuntimeError("no parameter requires a gradient: there is nothing to sample")
+        read_means(params, self.state)
+        stds = [self.state[p]["std"] for p in params]
+        return Step(
+            params=params,
+            means=[self.state[p]["mean"] for p in params],
+            stds=stds,
+            samples=self._sharing.samples(self.mc_samples),
+            noise=lambda samples: self._training_noise(params, samples),
+            write=lambda eps: write_weights(params, self.state, eps),
+            new_sums=lambda: GradientSums(params, *self._sum_buffers.zeros(stds)),
+            statistics=statistics,
+            sharing=self._sharing,
+            antithetic=self.antithetic,
+        )
+
+    def _update(self, step: Step, estimate: Callable[[], Expectations]) -> Expectations:
+        """Move the posterior in place, or leave it as it was and raise; returns the expectations it moved by."""
+        raise NotImplementedError
+
+    def _estimated(self, step: Step, estimator: Estimator) -> Expectations:
+        """What the estimator returns, once it is known to be finite."""
+        expectations = estimator(step)
+        if wrong := expectations.nonfinite():
+            self._refuse(step, expectations, wrong, "NaN or infinite gradient")
+        return expectations
+
+    def _refuse(self, step: Step, expectations: Expectations, wrong: list[int], what: str) -> None:
+        """Skip the step or raise, for what is wrong with these parameters."""
+        if self.nonfinite == "skip":
+            raise SkipStep
+        names = ", ".join(self.name_of(step.params[i]) for i in wrong[:5])
+        message = self._health(step, expectations).message
+        advice = (
+            f"{message} {REMEDY}"
+            if message
+            else f'Check the batch and the loss, or pass nonfinite="skip" to {type(self).__name__} to skip it.'
+        )
+        raise FloatingPointError(f"{what} in {names} at step {self.steps}: the posterior is unchanged. {advice}")
+
+    # --- modules and diagnostics
+
+    @property
+    def _statistics(self) -> RunningStatistics:
+        if self._running_statistics is None:
+            models = find_models(self._params())
+            self._check_models(models)
+            self._running_statistics = RunningStatistics(models)
+            tables = (m for model in models for m in model.modules() if isinstance(m, nn.Embedding | nn.EmbeddingBag))
+            self._embeddings = {table.weight for table in tables}
+        return self._running_statistics
+
+    def _check_models(self, models: list[nn.Module]) -> None:
+        """Check the modules around the parameters, before the first step."""
+        if averages_gradients(models, self._params()):
+            raise RuntimeError(
+                "the model is wrapped in DistributedDataParallel, which averages the gradients that BGD sums: "
+                "use bgd.DistributedBGD, which gives the update of one process"
+            )
+
+    def _health(self, step: Step, expectations: Expectations) -> Health:
+        groups = self._groups()
+        # An embedding's gradient is 0 in all rows that the batch does not use, that of a part that was left out of
+        # the graph everywhere: that means nothing.
+        gradients = [
+            g if known and p not in self._embeddings else None
+            for p, g, known in zip(step.params, expectations.e_g, expectations.has_gradient, strict=True)
+        ]
+        return examine(step.stds, [std_init_of(p, self.state, groups[p]) for p in step.params], gradients)
+
+    # --- state
+
+    def _own_state(self) -> dict[str, Any]:
+        shared = self._attached.shared if self._attached is not None else self._shared_params
+        return {
+            **super()._own_state(),
+            "batch_shapes": self.batch_shapes.state_dict(),
+            "collapse_watch": self._watch.state_dict(),
+            "shared_params": sorted(shared),
+        }
+
+    def _load_own_state(self, state: dict[str, Any]) -> None:
+        super()._load_own_state(state)
+        self.batch_shapes.load_state_dict(state["batch_shapes"])
+        self._watch.load_state_dict(state["collapse_watch"])
+        self._shared_params, self._attached = frozenset(state["shared_params"]), None
+        self._passes  # noqa: B018
+
+    def __getstate__(self) -> dict[str, Any]:
+        shared = frozenset(self._own_state()["shared_params"])
+        return {**super().__getstate__(), "batch_shapes": self.batch_shapes, "_shared_params": shared}
+
+
+class SkipStep(Exception):
+    """A step without a finite gradient, to be skipped."""
