@@ -8,7 +8,8 @@ DISCRETE = {"kind": "discrete", "epochs": 2, "batch_size": 50}
 CONTINUOUS = {"kind": "continuous", "iterations": 40, "batch_size": 16}
 DRIFTING = {"kind": "drifting", "iterations": 40, "batch_size": 16, "moments": 3}
 EVERY = {"consolidate_every": 1, "optimizer": "sgd", "lr": 0.01, "coefficient": 0.1}
-BGD = {"std_init": 0.05, "mc_samples": 2, "std_max": "init"}
+SHARED = {"estimator": "shared", "max_move": None, "boost": None}
+BGD = SHARED | {"std_init": 0.05, "mc_samples": 2, "std_max": "init"}
 
 
 def small(method: str, stream: dict, scenario: str, settings: dict | None = None, seed: int = 5, **setup) -> RunConfig:
@@ -31,6 +32,7 @@ def small(method: str, stream: dict, scenario: str, settings: dict | None = None
 RUNS = {
     "bgd, discrete": small("bgd", DISCRETE, "discrete task-agnostic", BGD),
     "bgd, continuous": small("bgd", CONTINUOUS, "continuous task-agnostic", BGD | {"antithetic": True}),
+    "bgd, one pass": small("bgd", CONTINUOUS, "continuous task-agnostic"),
     "bgd, drifting": small("bgd", DRIFTING, "continuous task-agnostic", BGD),
     "online-ewc, discrete": small("online-ewc", DISCRETE, "domain", {"fisher_label": "sampled"}),
     "online-ewc, continuous": small("online-ewc", CONTINUOUS, "continuous task-agnostic", EVERY),

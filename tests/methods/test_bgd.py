@@ -13,13 +13,14 @@ from bgd.methods import create
 @pytest.mark.parametrize("batched", [False, True])
 def test_the_learner_equals_the_optimizer_in_a_plain_loop(batched, scenarios, heads_of, make_net, make_batches):
     scenario = scenarios["class"]
-    settings = {"std_init": 0.1, "mc_samples": 4}
+    settings = {"std_init": 0.1, "mc_samples": 4, "max_move": None, "boost": None}
     learner = create(
         "bgd",
         make_net(6).double(),
         heads_of(scenario),
         scenario,
         labels_trick=True,
+        estimator="shared",
         batched=batched,
         seed=5,
         **settings,
@@ -52,6 +53,6 @@ def test_predictions_are_the_mean_networks_or_the_mean_probabilities(
     samples = learner.predict_samples(x, 5, 1)
     assert samples.shape == (5, len(x), 6)
     assert samples[:, :, 2:4].std(0).min() > 0
-    expected = samples.softmax(2).mean(0) if test_samples else learner.net(x)[:, 2:4].softmax(1)
+    expected = samples.softmax(2).mean(0) if test_samples else learner.net.eval()(x)[:, 2:4].softmax(1)
     found = learner.predict(x, 1).softmax(1)
     assert torch.allclose(found if test_samples else found[:, 2:4], expected, atol=1e-6)

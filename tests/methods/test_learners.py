@@ -14,8 +14,8 @@ from bgd.scenarios.heads import Heads
 from bgd.scenarios.types import Knowledge
 
 # Settings without a default; and variants with additional state
+SHARED: dict[str, Any] = {"estimator": "shared", "max_move": None, "boost": None}
 REQUIRED: dict[str, dict[str, Any]] = {
-    "bgd": {"std_init": 0.2},
     "vcl": {"train_size": 96},
     "laplace": {"train_size": 96},
     "bbb": {"train_size": 96, "std_init": 0.3},
@@ -36,8 +36,9 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("laplace", {"train_size": 96, "kind": "al", "memory": 20}),
     ("laplace", {"train_size": 96, "kind": "al", "curvature": "diagonal", "memory": None, "fisher_label": "exact"}),
     ("vcl", {"train_size": [96, 80], "sampling": "local", "test_samples": 2}),
-    ("bgd", {"std_init": 0.2, "mc_samples": 4, "batched": False, "antithetic": True, "test_samples": 3}),
-    ("bgd", {"std_init": 0.2, "mc_samples": 2, "std_max": "init", "noise": "hash"}),
+    ("bgd", SHARED | {"std_init": 0.2, "mc_samples": 4, "batched": False, "antithetic": True, "test_samples": 3}),
+    ("bgd", SHARED | {"std_init": 0.2, "mc_samples": 2, "std_max": "init", "noise": "hash"}),
+    ("bgd", {"mc_samples": 2, "noise": "torch"}),
     ("bbb", {"train_size": 96, "sampling": "local", "train_samples": 2, "prior_std": 1.0}),
     ("kfac", {"stats_every": 2, "inverse_every": 3, "weight_decay": 0.001, "fisher_label": "true"}),
     ("noisy-kfac", {"train_size": 96, "stats_every": 2, "inverse_every": 4, "kl_weight": 0.1, "test_samples": 2}),

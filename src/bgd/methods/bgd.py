@@ -13,24 +13,30 @@ from bgd.methods.common.penalty import Weights
 from bgd.methods.common.posterior import PosteriorLearner
 from bgd.optim.bgd import BGD
 from bgd.optim.noise import NoiseKind
+from bgd.optim.stepping import EstimatorName
 from bgd.validation import check_whole
 
 
 class BGDLearner(PosteriorLearner):
     """mean <- mean - lr std^2 E[g], std <- std exp(-asinh(std E[g eps] / 2)): needs no boundaries, no task ids.
 
-    All of it is :class:`bgd.optim.BGD`; g is the gradient of the *summed* loss of the batch.
+    All of it is :class:`bgd.optim.BGD`; g is the gradient of the *summed* loss of the batch. By default one pass with
+    noise of its own for each example, and stds that need no setting.
 
     Args:
-        std_init: the std of every weight at the start: 0.017 to 0.06 in the paper's MNIST experiments.
-        mc_samples: K, sampled networks per step; 10 in the paper.
+        std_init: the std of every weight at the start: 0.017 to 0.06 in the paper's MNIST experiments. None for
+            0.5 / sqrt(fan_in).
+        estimator: "per_example" for one pass, "shared" for sampled networks, as in the paper.
+        mc_samples: K, sampled networks per step, or passes; 10 in the paper.
         lr: the paper's eta.
         std_min: floor of the std.
         std_max: ceiling of the std: a number, "init", or None as in the paper.
+        max_move: by how many of its stds a mean may move in a step; None as in the paper.
+        boost: a small batch takes about the step of one of so many examples; None as in the paper.
         antithetic: sample networks in pairs (+eps, -eps).
-        noise: "torch" or "hash", see :mod:`bgd.optim.noise`.
+        noise: see :mod:`bgd.optim.noise`; None for the estimator's own.
         implicit_iterations: how often to iterate the implicit equations; 1 is the paper's algorithm.
-        batched: evaluate all K networks in one pass, or (False) one after the other; same numbers.
+        batched: evaluate all sampled networks in one pass, or (False) one after the other; same numbers.
         chunk_size: networks in memory at a time; None for all.
         compile: compile the batched step: a slow first step, faster ones after it. None: if a compiler is installed.
         nonfinite: "raise" on a NaN or infinite gradient, or "skip" the batch: a run whose posterior has diverged
@@ -53,13 +59,16 @@ class BGDLearner(PosteriorLearner):
         net: nn.Module,
         outputs: Outputs,
         *,
-        std_init: float = 0.02,
-        mc_samples: int = 2,
+        std_init: float | None = None,
+        estimator: EstimatorName = "per_example",
+        mc_samples: int = 1,
         lr: float = 1.0,
         std_min: float | None = None,
         std_max: float | Literal["init"] | None = "init",
+        max_move: float | None = 0.25,
+        boost: float | None = 256.0,
         antithetic: bool = False,
-        noise: NoiseKind = "torch",
+        noise: NoiseKind | None = None,
         implicit_iterations: int = 1,
         batched: bool = True,
         chunk_size: int | None = None,
@@ -69,13 +78,17 @@ class BGDLearner(PosteriorLearner):
         seed: int = 0,
     ) -> None:
         check_whole(0, test_samples=test_samples)
-        posterior = BGD.paper(
+        posterior = BGD(
             net.parameters(),
-            std_init,
+            std_init=std_init,
+            estimator=estimator,
             mc_samples=mc_samples,
             lr=lr,
             std_min=std_min,
             std_max=std_max,
+            max_move=max_move,
+            boost=boost,
+            reduction="sum",
             antithetic=antithetic,
             noise=noise,
             implicit_iterations=implicit_iterations,
@@ -85,15 +98,15 @@ class BGDLearner(PosteriorLearner):
         super().__init__(net, outputs, posterior)
         self.test_samples = test_samples
         self._step: Callable[..., Tensor] = self._loop
-        if batched:
+        if batched and estimator == "shared":
             self._step = posterior.batched(net, self._objective, chunk_size=chunk_size, compile=compile)
 
     def observe(self, x: Tensor, y: Tensor, task: int | Tensor | None = None) -> float:
-        """One update from K sampled networks; returns the mean over them of the batch's mean loss."""
+        """One update; returns the mean loss of the batch, over the passes or sampled networks of the step."""
         self.outputs.add_labels(y)
         if not self.net.training:
             self.net.train()
-        total = self._step(x, y, self.outputs.mask(y, task))  # one mask for all K networks
+        total = self._step(x, y, self.outputs.mask(y, task))  # one mask for all of them
         self.iteration += 1
         return total.item() / len(x)
 

@@ -6,7 +6,6 @@ the next posterior; :mod:`bgd.optim.stepping` is the step around them. Here are 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Self
 
@@ -15,10 +14,11 @@ from torch import Tensor
 
 from bgd.optim.base import Params
 from bgd.optim.estimators.base import Expectations, Step
+from bgd.optim.in_place import update_in_place
 from bgd.optim.noise import NoiseKind
 from bgd.optim.posterior import std_max_of
 from bgd.optim.stepping import EstimatorOptimizer
-from bgd.optim.update import Expected, Gaussian, Limits, compiled_update, solve_implicit, update_in_place
+from bgd.optim.update import Expected, Gaussian, Limits, compiled_update, solve_implicit
 from bgd.optim.validation import StdInit, warn_of_small_lr
 from bgd.validation import check_whole
 
@@ -48,14 +48,14 @@ class BGD(EstimatorOptimizer):
     own algorithm is :meth:`paper`.
 
     The mean moves like SGD with the learning rate ``lr * eta * std^2 * batch`` for a mean loss, where eta is
-    ``boost / sqrt(batch)``, at least 1, and 1 without ``boost``. All settings but the parameters are keywords: a step
+    ``max(1, boost / (batch + 3))``, and 1 without ``boost``. All settings but the parameters are keywords: a step
     size of Adam's, 1e-3, means nothing here.
 
     Args:
         params: parameters, named parameters or parameter groups, as for any torch optimizer. Groups may have their
             own ``lr``, ``std_init``, ``std_min``, ``std_max``, ``max_move`` and ``boost``.
         std_init: std before any data: a number, a tensor, one tensor per parameter, or a function from a parameter to
-            a number or tensor. None for ``0.4 / sqrt(fan_in)`` (:func:`bgd.optim.validation.fan_in_stds`). The paper
+            a number or tensor. None for ``0.5 / sqrt(fan_in)`` (:func:`bgd.optim.validation.fan_in_stds`). The paper
             sets it by hand, from 0.01 to 0.06.
         lr: scales the step of the mean; 1 is right, and schedulers may lower it.
         mc_samples: K, the number of passes of a closure, or of sampled networks per step.
@@ -66,8 +66,8 @@ class BGD(EstimatorOptimizer):
         std_max: ceiling of the std: a number, ``"init"`` for each weight's initial std, which keeps training stable
             with few samples or a large ``std_init``, or None as in the paper.
         max_move: by how many of its stds a mean may move in a step; None for no limit, as in the paper.
-        boost: the step of the mean for a single example; it falls as 1 / sqrt(batch) down to 1, so that small batches
-            learn too. None for a step of 1, as in the paper.
+        boost: a small batch takes about the step of one of so many examples: the step of the mean is multiplied by
+            eta = max(1, boost / (batch + 3)), where the number of examples is known. None for eta = 1, as in the paper.
         reduction: what the loss is: the ``"mean"`` over the batch, or its ``"sum"``. Both give the same update. Without
             a closure the examples are counted as the model sees them; with ``estimator="shared"`` a mean needs
             ``step(closure, batch_size=...)``.
@@ -110,7 +110,7 @@ class BGD(EstimatorOptimizer):
         std_min: float | None = None,
         std_max: float | Literal["init"] | None = "init",
         max_move: float | None = 0.25,
-        boost: float | None = 64.0,
+        boost: float | None = 256.0,
         reduction: Literal["sum", "mean"] = "mean",
         antithetic: bool = False,
         noise: NoiseKind | None = None,
@@ -168,7 +168,9 @@ class BGD(EstimatorOptimizer):
         if expectations.compiled:
             self._compiled_update(step, expectations, limits)
         else:
-            update_in_place(self._posterior(step), expectations.scaled(), limits, expectations.in_stds)
+            update_in_place(
+                self._posterior(step), expectations.sums(), limits, expectations.scale, expectations.in_stds
+            )
         return expectations
 
     def _update_implicitly(self, step: Step, estimate: Callable[[], Expectations]) -> Expectations:
@@ -185,7 +187,7 @@ class BGD(EstimatorOptimizer):
                     step.statistics.abort()
                     step.sums.clear()
                     last[0] = estimate()
-                return last[0].scaled()
+                return last[0].scaled(step.stds)
 
             found = solve_implicit(
                 before, expected, limits, self.implicit_iterations, self.implicit_tolerance, self.implicit_damping
@@ -201,14 +203,14 @@ class BGD(EstimatorOptimizer):
         return [Gaussian(mean, std) for mean, std in zip(step.means, step.stds, strict=True)]
 
     def _limits(self, step: Step, examples: int) -> list[Limits]:
-        groups = self._groups()
-        limits = []
-        for p in step.params:
-            group = groups[p]
+        limits = {}
+        for group in self.param_groups:
             lr = group["lr"].reshape(()) if isinstance(group["lr"], Tensor) else group["lr"]
-            eta = max(1.0, group["boost"] / math.sqrt(examples)) if group["boost"] and examples else 1.0
-            limits.append(Limits(lr * eta, group["std_min"], std_max_of(p, self.state, group), group["max_move"]))
-        return limits
+            eta = max(1.0, group["boost"] / (examples + 3)) if group["boost"] and examples else 1.0
+            for p in group["params"]:
+                ceiling = std_max_of(p, self.state, group)
+                limits[id(p)] = Limits(lr * eta, group["std_min"], ceiling, group["max_move"])
+        return [limits[id(p)] for p in step.params]
 
     @staticmethod
     def _compiled_update(step: Step, expectations: Expectations, limits: list[Limits]) -> None:

@@ -25,6 +25,7 @@ def read_means(params: Sequence[Tensor], state: State) -> None:
     >>> state[p]["mean"]
     tensor([1.])
     """
+    plain: tuple[list[Tensor], list[Tensor]] = ([], [])
     for p in params:
         own = state[p]
         if own["mean"].device != p.device:
@@ -32,9 +33,12 @@ def read_means(params: Sequence[Tensor], state: State) -> None:
                 own[key] = value.to(p.device)
         mean = own["mean"]
         if p.dtype == mean.dtype:
-            mean.copy_(p)
+            plain[0].append(mean)
+            plain[1].append(p)
         else:  # rounding is no change: keep the bits that the weights do not hold
             mean.copy_(torch.where(p == mean.to(p.dtype), mean, p.to(mean.dtype)))
+    if plain[0]:
+        torch._foreach_copy_(*plain)
 
 
 @torch.no_grad()
@@ -46,11 +50,12 @@ def write_weights(params: Sequence[Tensor], state: State, eps: Sequence[Tensor] 
     >>> p
     tensor([2.])
     """
-    for i, p in enumerate(params):
+    if eps is None:
+        torch._foreach_copy_(list(params), [state[p]["mean"] for p in params])
+    for i, p in enumerate(params if eps is not None else ()):
         mean, std = state[p]["mean"], state[p]["std"]
-        if eps is None:
-            p.copy_(mean)
-        elif p.dtype == mean.dtype:
+        assert eps is not None
+        if p.dtype == mean.dtype:
             torch.addcmul(mean, std, eps[i], out=p)
         else:
             p.copy_(torch.addcmul(mean, std, eps[i]))

@@ -103,12 +103,16 @@ class EstimatorOptimizer(PosteriorOptimizer):
         self._running_statistics: RunningStatistics | None = None
         self._embeddings: set[Tensor] = set()
         self._sum_buffers = GradientSumBuffers()
-        self._attached: Passes | None = None
+        self._attached: Passes | None = getattr(self, "_attached", None)  # torch resets an optimizer that it loads
+        self._detach()
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters, with settings of their own where given."""
         super().add_param_group(param_group)
-        self._running_statistics, self._attached = None, None  # new parameters may come with new modules
+        self._running_statistics = None  # new parameters may come with new modules
+        if self._attached is not None:
+            self._detach()
+            self._passes  # noqa: B018
 
     @property
     def _passes(self) -> Passes:
@@ -121,6 +125,13 @@ class EstimatorOptimizer(PosteriorOptimizer):
             )
             self._attached = PASSES[self.estimator](host, self._shared_params)
         return self._attached
+
+    def _detach(self) -> None:
+        """Let the next pass find the modules again."""
+        if self._attached is not None:
+            self._shared_params = self._attached.shared
+            self._attached.detach()
+            self._attached = None
 
     # --- a step
 
@@ -301,7 +312,8 @@ class EstimatorOptimizer(PosteriorOptimizer):
         super()._load_own_state(state)
         self.batch_shapes.load_state_dict(state["batch_shapes"])
         self._watch.load_state_dict(state["collapse_watch"])
-        self._shared_params, self._attached = frozenset(state["shared_params"]), None
+        self._detach()
+        self._shared_params = frozenset(state["shared_params"])
         self._passes  # noqa: B018
 
     def __getstate__(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -157,48 +157,6 @@ def update(posterior: Sequence[Gaussian], expected: Iterable[Expected], limits: 
                 update_mean(old.mean, old.std, e_g, limit.lr, limit.max_move),
                 update_std(old.std, e_g_eps, limit.std_min, limit.std_max),
             )
-
-
-BLOCK = 1 << 15
-"""Weights that a CPU updates at a time: all that a step reads and writes of them stays in the cache."""
-
-
-def update_in_place(
-    posterior: Sequence[Gaussian], expected: Iterable[Expected], limits: Sequence[Limits], in_stds: bool = False
-) -> None:
-    """:func:`update` written over the old posterior, block by block.
-
-    Args:
-        posterior: overwritten.
-        expected: E[g] and E[g eps] of each tensor.
-        limits: of each tensor.
-        in_stds: whether the second of each pair is std E[g eps], which the one-pass estimator has without a division.
-
-    >>> posterior = Gaussian(torch.zeros(1), torch.full((1,), 0.1))
-    >>> update_in_place([posterior], [(torch.ones(1), torch.zeros(1))], [Limits()])
-    >>> round(float(posterior.mean), 6)
-    -0.01
-    """
-    for old, (e_g, e_g_eps), limit in zip(posterior, expected, limits, strict=True):
-        if e_g is None or e_g_eps is None:
-            continue
-        bounds = std_bounds(old.std.dtype)
-        for mean, std, g, g_eps, lowest, highest in _blocks(*old, e_g, e_g_eps, limit.std_min, limit.std_max):
-            mean.copy_(update_mean(mean, std, g, limit.lr, limit.max_move))
-            std.copy_(_shrunk(std, g_eps if in_stds else std * g_eps, lowest, highest, bounds))
-
-
-def _blocks(mean: Tensor, *others: Any) -> Iterator[tuple[Any, ...]]:
-    """Parts of tensors of one shape and layout, each small enough for the cache; numbers as they are."""
-    tensors = [t for t in (mean, *others) if isinstance(t, Tensor) and t.dim()]
-    one_layout = all(t.shape == mean.shape and t.stride() == mean.stride() for t in tensors)
-    dense = torch.empty_like(mean, device="meta").stride() == mean.stride()
-    if mean.device.type != "cpu" or mean.numel() <= BLOCK or not (one_layout and dense):
-        yield mean, *others
-        return
-    flat = [t.as_strided((t.numel(),), (1,)) if isinstance(t, Tensor) and t.dim() else t for t in (mean, *others)]
-    for start in range(0, mean.numel(), BLOCK):
-        yield tuple(t[start : start + BLOCK] if isinstance(t, Tensor) and t.dim() else t for t in flat)
 
 
 def _update_sums(

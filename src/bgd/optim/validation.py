@@ -22,7 +22,7 @@ PASSED_ON = ("params", "param_names", "name", "initial_lr", "max_lr", "min_lr", 
 SMALL_LR = 0.05
 """A step size below this is a habit from Adam or SGD, whose learning rates are of another kind."""
 
-STD_OF_FAN_IN = 0.4
+STD_OF_FAN_IN = 0.5
 """The default std in units of 1 / sqrt(fan_in), chosen on streams that the published comparisons do not use."""
 
 StdInit = float | Tensor | Sequence[Tensor] | Callable[[Tensor], "float | Tensor"]
@@ -53,13 +53,13 @@ def resolve_seed(seed: int | None, generator: torch.Generator | None) -> int:
 
 
 def fan_in_stds(params: Sequence[Tensor]) -> list[float]:
-    """The default std of each parameter: 0.4 / sqrt(fan_in), about two thirds of the spread of torch's initial weights.
+    """The default std of each parameter: 0.5 / sqrt(fan_in), nearly the spread of torch's initial weights.
 
     A parameter of one dimension takes the fan-in of the last weight before it that has as many outputs, as its bias; or
     its own size where there is none.
 
     >>> fan_in_stds([torch.zeros(100, 16), torch.zeros(100)])
-    [0.1, 0.1]
+    [0.125, 0.125]
     """
     fans, last = [], (0, 0)
     for p in params:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bgd.experiments.builtin.presets import PAPER_SETTINGS
 from bgd.experiments.declaration import Experiment, Preset, Row, RowInColumn
 from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -34,7 +35,7 @@ EXPERIMENT = Experiment(
     rows={
         "BGD": Row(
             method="bgd",
-            settings={"std_init": 0.2, "std_max": "init", "mc_samples": 10},
+            settings=PAPER_SETTINGS | {"std_init": 0.2, "std_max": "init", "nonfinite": "raise"},
             columns={WITHOUT: RowInColumn(settings={"std_init": 0.03}), WITH: RowInColumn(settings={"std_init": 0.03})},
         ),
         "SGD": Row(method="sgd", settings={"lr": 0.1}),

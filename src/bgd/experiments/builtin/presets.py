@@ -16,7 +16,15 @@ STAND_IN = "In the preset smoke the embedded digits (8x8, padded) replace MNIST:
 IMAGES_STAND_IN = "In the preset smoke a few embedded digits replace the images: its numbers mean nothing."
 HSU = "Hsu et al. (2018)"
 PADDED = DataConfig(name="mnist", pad=2, normalise="padded-mnist")
-PAPER_SETTINGS: dict[str, Any] = {"mc_samples": 10, "std_max": None, "lr": 1.0, "nonfinite": "skip"}
+PAPER_SETTINGS: dict[str, Any] = {
+    "estimator": "shared",
+    "mc_samples": 10,
+    "lr": 1.0,
+    "std_max": None,
+    "max_move": None,
+    "boost": None,
+    "nonfinite": "skip",
+}
 """As the paper runs it; like its authors' code, a posterior that diverges runs to the end, and is then reported."""
 FAST: dict[str, Any] = {"noise": "hash", "compile": None}
 TINY = DataConfig(name="digits", pad=2, normalise="own", train=400, test=200)

@@ -26,7 +26,6 @@ class Expectations:
         has_gradient: whether each parameter had a gradient at all; those without keep their posterior.
         scale: turns the sums into expectations; kept apart, so that a compiled update reads each tensor once.
         compiled: whether the update should be compiled, as the estimate was.
-        owned: whether the tensors may be overwritten; gradients of parameters may not.
         in_stds: whether ``e_g_eps`` holds std E[g eps], as the one-pass estimator has it.
         examples: how many the batch has; 0 where it is not known.
     """
@@ -37,21 +36,21 @@ class Expectations:
     has_gradient: list[bool]
     scale: float = 1.0
     compiled: bool = False
-    owned: bool = True
     in_stds: bool = False
     examples: int = 0
 
-    def scaled(self) -> Iterator[Expected]:
-        """The expectations themselves, tensor by tensor; those that are owned are scaled in place, once."""
-        scale = self.scale
-        if self.owned and scale != 1.0:
-            torch._foreach_mul_([*self.e_g, *self.e_g_eps], scale)
-            self.scale = scale = 1.0
+    def sums(self) -> Iterator[Expected]:
+        """What is still to be multiplied by ``scale``, tensor by tensor; None where there is no gradient."""
         for g, g_eps, known in zip(self.e_g, self.e_g_eps, self.has_gradient, strict=True):
-            if not known:
+            yield (g, g_eps) if known else (None, None)
+
+    def scaled(self, stds: Sequence[Tensor]) -> Iterator[Expected]:
+        """E[g] and E[g eps], tensor by tensor, for these stds."""
+        for (g, g_eps), std in zip(self.sums(), stds, strict=True):
+            if g is None or g_eps is None:
                 yield None, None
             else:
-                yield (g, g_eps) if scale == 1.0 else (g * scale, g_eps * scale)
+                yield g * self.scale, (g_eps / std if self.in_stds else g_eps) * self.scale
 
     def nonfinite(self) -> list[int]:
         """The parameters, by number, whose expectations are NaN, infinite, or would overflow when scaled."""
@@ -64,7 +63,9 @@ class Expectations:
 
     def _finite(self, values: list[Tensor]) -> Tensor:
         # scaled in their own type, in which they may overflow
-        return torch.stack([(value * self.scale).cpu().double() for value in values]).isfinite()
+        if len({(value.dtype, value.device) for value in values}) == 1:
+            return (torch.stack(values) * self.scale).isfinite()
+        return torch.stack([(value * self.scale).isfinite().cpu() for value in values])
 
 
 class Sharing(Protocol):

@@ -51,6 +51,9 @@ class Passes(Protocol):
     def clear(self) -> None:
         """Forget the passes since the last step."""
 
+    def detach(self) -> None:
+        """Leave the modules alone from now on."""
+
 
 class SharedPasses:
     """K sampled networks, each for the whole batch, as in the paper: they need a closure.
@@ -79,3 +82,6 @@ class SharedPasses:
 
     def clear(self) -> None:
         """There is nothing to forget."""
+
+    def detach(self) -> None:
+        """No module is perturbed."""

@@ -70,12 +70,17 @@ class PerExample:
     def attach(self, models: Iterable[nn.Module]) -> None:
         """Perturb these models, and every module in them, whenever they run in training mode."""
         _keep_hooks_out_of_compiled_graphs()
+        self.detach()
+        # A module without parameters, such as a ReLU, runs inside others or has nothing to perturb.
+        for module in {m: None for model in models for m in model.modules() if any(True for _ in m.parameters())}:
+            self._hooks.append(module.register_forward_pre_hook(_Hook(self, "enter"), with_kwargs=True))
+            self._hooks.append(module.register_forward_hook(_Hook(self, "leave"), with_kwargs=True, always_call=True))
+
+    def detach(self) -> None:
+        """Remove all hooks."""
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
-        for module in {m: None for model in models for m in model.modules()}:
-            self._hooks.append(module.register_forward_pre_hook(_Hook(self, "enter"), with_kwargs=True))
-            self._hooks.append(module.register_forward_hook(_Hook(self, "leave"), with_kwargs=True, always_call=True))
 
     def enter(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """A module begins to run."""
@@ -206,9 +211,7 @@ class PerExample:
         has_gradient = [p.grad is not None for p in step.params]
         factor = step.batch_factor if step.batch_factor != 1.0 else float(self.examples)
         scale = factor if mean else 1.0
-        return Expectations(
-            e_g, self._e_g_eps, None, has_gradient, scale, owned=False, in_stds=True, examples=self.examples
-        )
+        return Expectations(e_g, self._e_g_eps, None, has_gradient, scale, in_stds=True, examples=self.examples)
 
 
 class _Hook:

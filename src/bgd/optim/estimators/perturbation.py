@@ -121,11 +121,13 @@ class Perturbation(TorchFunctionMode):
         if layout is None:
             return F.linear(input, self._sampled(weight), self._sampled(bias))
         out = F.linear(input, self._if_shared(weight), self._if_shared(bias))
-        if (i := self._number(weight, "linear")) is not None:
-            r, s = self._signs(i, 1, weight.shape[1], input, layout), self._signs(i, 0, weight.shape[0], input, layout)
-            noisy = F.linear(input * r, self._noise[i].to(input.dtype))
-            out = out + noisy if self._uses[i] == "embedding" else torch.addcmul(out, s.to(out.dtype), noisy)
-        return self._add_bias_noise(out, bias, layout, 0)
+        if (i := self._number(weight, "linear")) is None:
+            return self._add_bias_noise(out, bias, layout, 0)
+        signed, noise = input * self._signs(i, 1, weight.shape[1], input, layout), self._noise[i].to(input.dtype)
+        if self._uses[i] == "embedding":  # its rows have no signs
+            return self._add_bias_noise(out + F.linear(signed, noise), bias, layout, 0)
+        noisy = F.linear(signed, noise, self._bias_noise(bias, i, input.dtype))
+        return torch.addcmul(out, self._signs(i, 0, weight.shape[0], out, layout), noisy)
 
     def _convolution(
         self, func: Callable[..., Tensor], dims: int, transposed: bool, input: Tensor, weight: Tensor,
@@ -135,13 +137,12 @@ class Perturbation(TorchFunctionMode):
         if layout is None:
             return func(input, self._sampled(weight), self._sampled(bias), *args, **kwargs)
         out = func(input, self._if_shared(weight), self._if_shared(bias), *args, **kwargs)
-        if (i := self._number(weight, "convolution")) is not None:
-            r = self._signs(i, int(not transposed), input.shape[1], input, layout, spatial=dims)
-            s = self._signs(i, int(transposed), out.shape[1], input, layout, spatial=dims)
-            out = torch.addcmul(
-                out, s.to(out.dtype), func(input * r, self._noise[i].to(input.dtype), None, *args, **kwargs)
-            )
-        return self._add_bias_noise(out, bias, layout, dims)
+        if (i := self._number(weight, "convolution")) is None:
+            return self._add_bias_noise(out, bias, layout, dims)
+        r = self._signs(i, int(not transposed), input.shape[1], input, layout, spatial=dims)
+        s = self._signs(i, int(transposed), out.shape[1], out, layout, spatial=dims)
+        noise, bias_noise = self._noise[i].to(input.dtype), self._bias_noise(bias, i, input.dtype)
+        return torch.addcmul(out, s, func(input * r, noise, bias_noise, *args, **kwargs))
 
     def _embedding(
         self, input: Tensor, weight: Tensor, padding_idx: int | None = None, *args: Any, **kwargs: Any
@@ -154,6 +155,11 @@ class Perturbation(TorchFunctionMode):
         assert i is not None
         noise = F.embedding(input, self._noise[i], padding_idx).to(out.dtype)
         return torch.addcmul(out, self._signs(i, 1, weight.shape[1], out, layout), noise)
+
+    def _bias_noise(self, bias: Tensor | None, weight: int, dtype: torch.dtype) -> Tensor | None:
+        """Noise of a bias beside its weight's: independent of it, and under the same signs of the outputs."""
+        j = None if bias is None else self._number(bias, f"bias of {weight}")
+        return None if j is None else self._noise[j].to(dtype)
 
     def _add_bias_noise(self, out: Tensor, bias: Tensor | None, layout: tuple[int, int], spatial: int) -> Tensor:
         if bias is None or (i := self._number(bias, "bias")) is None:
