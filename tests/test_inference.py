@@ -21,14 +21,9 @@ def test_four_methods_on_a_case_worked_by_hand() -> None:
     # Two inputs, three sampled networks over two classes, with probabilities of class 1:
     sampled = torch.tensor([[0.9, 0.45], [0.2, 0.45], [0.2, 0.9]])
     probs = torch.stack([1 - sampled, sampled], -1)
-    labels = probs.argmax(-1)
-    p = Prediction(
-        probs=probs.mean(0),
-        map_probs=torch.tensor([[0.3, 0.7], [0.8, 0.2]]),
-        votes=torch.tensor([[2.0, 1.0], [2.0, 1.0]]),
-        sample_labels=labels,
-        expected_entropy=entropy(probs).mean(0),
-    )
+    p = Prediction(probs, torch.tensor([[0.3, 0.7], [0.8, 0.2]]))
+    assert p.votes.tolist() == [[2.0, 1.0], [2.0, 1.0]]
+    torch.testing.assert_close(p.mutual_information, entropy(probs.mean(0)) - entropy(probs).mean(0))
     assert p.labels_by("map").tolist() == [1, 0]
     assert p.labels_by("vote").tolist() == [0, 0]
     assert p.labels_by("mean_softmax").tolist() == [0, 1]  # 1.3/3 and 1.8/3
@@ -38,24 +33,16 @@ def test_four_methods_on_a_case_worked_by_hand() -> None:
 
 
 def test_a_vote_is_a_majority_not_any_vote() -> None:
-    p = Prediction(
-        torch.full((1, 3), 1 / 3),
-        torch.full((1, 3), 1 / 3),
-        torch.tensor([[1.0, 5.0, 4.0]]),
-        torch.zeros(10, 1),
-        torch.zeros(1),
-    )
+    chosen = torch.tensor([0] + [1] * 5 + [2] * 4)
+    p = Prediction(torch.nn.functional.one_hot(chosen, 3).double()[:, None], torch.full((1, 3), 1 / 3))
+    assert p.votes.tolist() == [[1.0, 5.0, 4.0]]
     assert p.labels_by("vote").tolist() == [1]
 
 
 def test_a_tied_vote_goes_to_the_larger_mean_probability() -> None:
-    p = Prediction(
-        torch.tensor([[0.2, 0.45, 0.35]]),
-        torch.eye(3)[:1],
-        torch.tensor([[1.0, 2.0, 2.0]]),
-        torch.zeros(5, 1),
-        torch.zeros(1),
-    )
+    sure, unsure = [0.0, 1.0, 0.0], [0.3, 0.3, 0.4]
+    p = Prediction(torch.tensor([sure, unsure])[:, None], torch.eye(3)[:1])
+    assert p.votes.tolist() == [[0.0, 1.0, 1.0]]
     assert p.labels_by("vote").tolist() == [1]
 
 
@@ -71,7 +58,7 @@ def test_probabilities_entropy_and_mutual_information(model: nn.Module) -> None:
     # with no uncertainty left, all four agree and no information is to be had
     certain = shared_bgd(model.parameters(), std_init=1e-6, seed=1)
     q = predict(model, certain, x)
-    torch.testing.assert_close(q.probs, q.map_probs, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(q.probs, q.at_mean, rtol=1e-3, atol=1e-4)
     assert float(q.mutual_information.max()) < 1e-4
 
 
@@ -121,7 +108,7 @@ def test_outputs_restrict_the_choice(model: nn.Module) -> None:
 
 def test_a_plain_model_has_a_map_prediction(model: nn.Module) -> None:
     p = predict(model, None, torch.randn(6, 4))
-    assert torch.equal(p.probs, p.map_probs)
+    assert torch.equal(p.probs, p.at_mean)
     assert float(p.mutual_information.max()) == 0
     with pytest.raises(ValueError, match="'mc'"):
         p.accuracy(torch.zeros(6), "mc")
@@ -133,8 +120,8 @@ def test_bad_input_is_named(model: nn.Module) -> None:
         predict(model, optimizer, torch.randn(2, 4), samples=-1)
     with pytest.raises(ValueError, match="empty"):
         predict(model, optimizer, [])
-    with pytest.raises(TypeError, match="dict"):
-        predict(model, optimizer, [{"x": 1}])
+    with pytest.raises(TypeError, match="got str"):
+        predict(model, optimizer, ["x"])
     with pytest.raises(ValueError, match=r"logits \(N, C\), got \(2, 5, 3\)"):
         predict(model, optimizer, torch.randn(2, 5, 4))
     with pytest.raises(ValueError, match="another model"):
@@ -150,3 +137,64 @@ def test_one_output_has_no_probabilities():
     model = torch.nn.Linear(3, 1)
     with pytest.raises(ValueError, match="at least two classes"):
         predict(model, shared_bgd(model.parameters()), torch.randn(4, 3))
+
+
+# --- regression, labels, other batches
+
+
+class TwoInputs(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, left: torch.Tensor, right: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"value": self.layer(left) + right}
+
+
+def test_a_regression_has_draws_a_mean_and_a_spread() -> None:
+    model = nn.Linear(4, 1)
+    optimizer = shared_bgd(model.parameters(), std_init=0.3, seed=1)
+    x = torch.randn(6, 4)
+    p = predict(model, optimizer, x, samples=4000, kind="values")
+    assert p.draws.shape == (4000, 6, 1)
+    expected = 0.3 * (1 + x.square().sum(1, keepdim=True)).sqrt()  # the std of w x + b
+    torch.testing.assert_close(p.spread, expected, rtol=0.08, atol=0.0)
+    torch.testing.assert_close(p.mean, model(x).detach(), rtol=0.0, atol=float(5 * expected.max() / 4000**0.5))
+    with pytest.raises(ValueError, match="use mean and spread"):
+        _ = p.entropy
+    with pytest.raises(ValueError, match='kind="classes"'):
+        p.accuracy(torch.zeros(6))
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_one_logit_and_several_labels(outputs: int) -> None:
+    model = nn.Linear(4, outputs)
+    optimizer = shared_bgd(model.parameters(), std_init=0.5, seed=1)
+    p = predict(model, optimizer, torch.randn(6, 4), samples=50, kind="labels")
+    assert p.probs.shape == p.entropy.shape == p.labels.shape == (6, outputs)
+    assert bool(((p.draws > 0) & (p.draws < 1)).all())
+    assert float(p.entropy.max()) <= math.log(2) + 1e-6
+    assert float(p.mutual_information.mean()) > 0.005
+    assert torch.equal(p.labels, (p.draws.mean(0) > 0.5).long())
+    with pytest.raises(ValueError, match="kind='labels'"):
+        p.labels_by("vote")
+
+
+def test_dict_batches_and_a_forward_of_ones_own() -> None:
+    model = TwoInputs()
+    optimizer = shared_bgd(model.parameters(), std_init=0.3, seed=1)
+    batch = {"left": torch.randn(5, 4), "right": torch.randn(5, 2)}
+    with pytest.raises(TypeError, match=r"returned dict.*forward="):
+        predict(model, optimizer, batch, kind="values")
+    p = predict(model, optimizer, batch, kind="values", forward=lambda net, b: net(**b)["value"])
+    by_batch = predict(
+        model,
+        shared_bgd(model.parameters(), std_init=0.3, seed=1),
+        [(batch["left"][:2], batch["right"][:2]), (batch["left"][2:], batch["right"][2:])],
+        kind="values",
+        forward=lambda net, b: net(*b)["value"],
+    )
+    torch.testing.assert_close(p.draws, by_batch.draws)
+    linear = nn.Linear(4, 2)
+    q = predict(linear, shared_bgd(linear.parameters()), {"input": batch["left"]})
+    torch.testing.assert_close(q.at_mean, linear(batch["left"]).detach().softmax(-1))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from bgd.inference import sampled_networks
 from bgd.methods.common.outputs import Outputs, check_outputs, masked
 from bgd.methods.common.penalty import Weights
 from bgd.methods.common.posterior import PosteriorLearner
@@ -126,12 +127,11 @@ class BGDLearner(PosteriorLearner):
 
     def sample_scores(self, x: Tensor, samples: int) -> Iterator[Tensor]:
         """From the current posterior; the optimizer's own count of samples is restored, so every call is the same."""
-        names: dict[Tensor, str] = {p: name for name, p in self.net.named_parameters()}
         drawn = self.optimizer.samples_drawn
-        weights = self.optimizer.sample_weights(samples)
+        networks = sampled_networks(self.net, self.optimizer, samples)
         self.optimizer.samples_drawn = drawn
-        for k in range(samples):
-            yield functional_call(self.net, {names[p]: w[k] for p, w in weights.items()}, (x,))
+        for weights in networks:
+            yield functional_call(self.net, weights, (x,))
 
     def std(self) -> Weights:
         """The std of each weight."""

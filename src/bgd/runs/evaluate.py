@@ -66,19 +66,13 @@ def score(
         if set(inferences) == {"map"}:
             right["map"] += int((scores.argmax(1) == y).sum())
             continue
-        prediction = _prediction(scores, cast(Posterior, learner).predict_samples(x, samples, batch.task))
+        sampled = cast(Posterior, learner).predict_samples(x, samples, batch.task)
+        prediction = Prediction(sampled.softmax(-1), scores.softmax(-1))
         for inference in inferences:
             right[inference] += int((prediction.labels_by(inference) == y).sum())
     # "mc" is the mean accuracy of the single networks: `samples` predictions for each label
     accuracies = {inference: n / (count * (samples if inference == "mc" else 1)) for inference, n in right.items()}
     return accuracies, loss / count
-
-
-def _prediction(scores: Tensor, sampled: Tensor) -> Prediction:
-    probs = sampled.softmax(-1)
-    labels = probs.argmax(-1)
-    votes = torch.zeros_like(scores).scatter_add_(1, labels.T, torch.ones_like(labels.T, dtype=scores.dtype))
-    return Prediction(probs.mean(0), scores.softmax(-1), votes, labels, torch.zeros(len(scores)))
 
 
 def stds(learner: Learner) -> Tensor | None:
