@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from bgd._version import __version__
 from bgd.inference import Prediction, predict
 from bgd.losses import labels_trick
-from bgd.optim import BGD, BatchedStep, CollapseWarning, DistributedBGD
+from bgd.optim import BGD, BatchedStep, CollapseWarning, DistributedBGD, StdSearch, find_std_init
 
 if TYPE_CHECKING:
     from bgd.api import run_experiment
@@ -21,7 +21,9 @@ __all__ = [
     "CollapseWarning",
     "DistributedBGD",
     "Prediction",
+    "StdSearch",
     "__version__",
+    "find_std_init",
     "labels_trick",
     "predict",
     "run_experiment",

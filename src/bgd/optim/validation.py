@@ -25,7 +25,7 @@ SMALL_LR = 0.05
 STD_OF_FAN_IN = 0.5
 """The default std in units of 1 / sqrt(fan_in), chosen on streams that the published comparisons do not use."""
 
-StdInit = float | Tensor | Sequence[Tensor] | Callable[[Tensor], "float | Tensor"]
+StdInit = float | Tensor | Sequence[float] | Sequence[Tensor] | Callable[[Tensor], "float | Tensor"]
 
 
 def posterior_dtype(p: Tensor) -> torch.dtype:

@@ -1,0 +1,64 @@
+"""The finder of an initial std: predict, then learn, on copies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from bgd import BGD, find_std_init
+
+
+def problem() -> tuple[nn.Module, list[tuple[torch.Tensor, torch.Tensor]]]:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(960, 6, generator=generator)
+    y = (x[:, 0] * x[:, 1] + x[:, 2] > 0).long()
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 40), nn.ReLU(), nn.Linear(40, 2))
+    return model, list(zip(x.split(16), y.split(16), strict=True))
+
+
+def loss(net: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return F.cross_entropy(net(x), y)
+
+
+def test_it_prefers_a_std_that_learns_and_leaves_the_model_alone(tmp_path: Path) -> None:
+    model, batches = problem()
+    before = [p.clone() for p in model.parameters()]
+    found = find_std_init(model, loss, batches, factors=(0.01, 1.0, 50.0), seed=1)
+    assert found.factor == 1.0
+    assert found.default_is_fine
+    assert found.losses[1.0] < 0.95 * found.losses[0.01]
+    assert found.losses[1.0] < found.losses[50.0]
+    for p, q in zip(model.parameters(), before, strict=True):
+        assert torch.equal(p, q)
+    found.plot(tmp_path / "std.png")
+    assert (tmp_path / "std.png").read_bytes().startswith(b"\x89PNG")
+    optimizer = BGD(model.parameters(), std_init=found.std_init)
+    assert [float(optimizer.state[p]["std"].flatten()[0]) for p in model.parameters()] == pytest.approx(found.std_init)
+
+
+def test_its_losses_are_those_of_a_loop_that_predicts_before_it_learns() -> None:
+    model, batches = problem()
+    found = find_std_init(model, loss, batches[:7], factors=(1.0,), seed=1)
+    optimizer, total = BGD(model.parameters(), seed=1), 0.0
+    for batch in batches[:7]:
+        with torch.no_grad():
+            total += float(loss(model.eval(), *batch))
+        optimizer.zero_grad()
+        loss(model.train(), *batch).backward()
+        optimizer.step()
+    assert found.losses[1.0] == pytest.approx(total / 7, rel=1e-6)
+
+
+def test_bad_input_is_named() -> None:
+    model, batches = problem()
+    with pytest.raises(ValueError, match="empty"):
+        find_std_init(model, loss, [])
+    with pytest.raises(ValueError, match="-1"):
+        find_std_init(model, loss, batches, factors=(-1.0,))
+    with pytest.raises(ValueError, match="no std of"):
+        find_std_init(model, lambda net, x, y: loss(net, x, y) * torch.nan, batches[:1])
