@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from bgd._version import __version__
 from bgd.inference import Prediction, predict
 from bgd.losses import labels_trick
-from bgd.optim import BGD, BatchedStep, CollapseWarning, DistributedBGD, StdSearch, find_std_init
+from bgd.optim import BGD, BatchedStep, CollapseWarning, DistributedBGD, SettingsWarning, StdSearch, find_std_init
 
 if TYPE_CHECKING:
     from bgd.api import run_experiment
@@ -21,6 +21,7 @@ __all__ = [
     "CollapseWarning",
     "DistributedBGD",
     "Prediction",
+    "SettingsWarning",
     "StdSearch",
     "__version__",
     "find_std_init",

@@ -1,6 +1,8 @@
 """A posterior that dies is noticed, warned of once, and cured by the remedy in the warning."""
 
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -8,7 +10,7 @@ import torch.nn.functional as F
 from shared_bgd import shared_bgd
 from torch import nn
 
-from bgd import BGD, CollapseWarning
+from bgd import BGD, CollapseWarning, SettingsWarning
 from bgd.optim.diagnostics import examine
 
 
@@ -269,3 +271,58 @@ def test_a_part_outside_the_graph_is_not_dead() -> None:
     for _ in range(60):
         optimizer.step(closure)  # a warning would be an error here
     assert torch.equal(backbone.weight, before)
+
+
+# --- settings that do not suit the network
+
+
+def train_a_while(steps: int, **settings: Any) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(20, 50), nn.ReLU(), nn.Linear(50, 2))
+    optimizer = BGD(model.parameters(), seed=1, **settings)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(steps):
+        x = torch.randn(8, 20, generator=generator)
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), (x[:, 0] > 0).long()).backward()
+        optimizer.step()
+
+
+def test_the_default_is_not_warned_of() -> None:
+    train_a_while(100)
+
+
+def test_a_network_that_hardly_moves_is_named_with_the_setting_to_change() -> None:
+    with pytest.warns(SettingsWarning, match="hardly learn: raise std_init"):
+        train_a_while(98, std_init=1e-4)
+
+
+def test_noise_that_drowns_the_signal_is_named() -> None:
+    with pytest.warns(SettingsWarning, match="drowns what they compute: lower std_init"):
+        train_a_while(1, std_init=3.0)
+
+
+def test_a_habit_from_adam_is_warned_of_or_impossible() -> None:
+    p = nn.Parameter(torch.zeros(2))
+    with pytest.raises(TypeError):
+        BGD([p], 1e-3)  # type: ignore[misc]
+    with pytest.warns(UserWarning, match="Leave lr at 1"):
+        BGD([p], lr=1e-3)
+
+
+def test_a_too_large_std_names_std_init_and_not_the_data() -> None:
+    model = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 8), nn.Linear(8, 2))
+    optimizer = BGD(model.parameters(), std_init=1e15, seed=1)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(torch.randn(4, 4)).square().square().mean().backward()
+        optimizer.step()
+
+    with pytest.raises(FloatingPointError, match="std_init"):
+        train(step, 5)
+
+
+def train(step: Callable[[], None], steps: int) -> None:
+    for _ in range(steps):
+        step()

@@ -198,6 +198,23 @@ class BGD(EstimatorOptimizer):
         self._set_posterior(step, found.posterior)
         return last[0]
 
+    @torch.no_grad()
+    def _relative_move(self, step: Step, expectations: Expectations) -> float:
+        moved, size = 0.0, 0.0
+        for mean, std, (g, _), limit in zip(
+            step.means, step.stds, expectations.sums(), self._limits(step, expectations.examples), strict=True
+        ):
+            if g is not None:
+                moves = std * g * (expectations.scale * float(limit.lr))
+                moved += float(
+                    (moves if limit.max_move is None else moves.clamp(-limit.max_move, limit.max_move))
+                    .mul_(std)
+                    .square()
+                    .sum()
+                )
+                size += float(mean.square().sum())
+        return (moved / size) ** 0.5 if size else 1.0
+
     @staticmethod
     def _posterior(step: Step) -> list[Gaussian]:
         return [Gaussian(mean, std) for mean, std in zip(step.means, step.stds, strict=True)]

@@ -13,7 +13,8 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple
+from statistics import median
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -35,6 +36,20 @@ REMEDY = (
     'Pass a smaller std_init to BGD, more mc_samples, or, where it is off, std_max="init" (a cap at each weight\'s '
     "initial std)."
 )
+
+
+DROWNED = 4.0
+"""Noise of more than so many times the size of the weights themselves drowns what they compute; the paper's largest
+std is three times the size of torch's initial weights."""
+STILL = 1e-3
+"""A network whose weights move by less than this fraction of their size in the first hundred steps hardly learns."""
+EVERY = 7
+FIRST_STEPS = 98
+"""Every seventh of the first steps is checked."""
+
+
+class SettingsWarning(UserWarning):
+    """The initial std does not suit the network: it hardly moves, or noise drowns the signal."""
 
 
 class CollapseWarning(UserWarning):
@@ -101,6 +116,21 @@ def examine(stds: list[Tensor], initial: Sequence[float | Tensor], e_g: Sequence
     return Health(largest, vanished / max(size, 1), dead / max(checked, 1))
 
 
+@torch.no_grad()
+def noise_ratio(means: Sequence[Tensor], stds: Sequence[Tensor]) -> float:
+    """Noise over signal: the median over layers of rms(std) / rms(mean) of their weights, of two dimensions or more.
+
+    A single layer may well begin at nearly 0, as the last one of a residual block.
+
+    >>> noise_ratio([torch.ones(2, 2), torch.zeros(2)], [torch.full((2, 2), 3.0), torch.ones(2)])
+    3.0
+    """
+    ratios = [
+        float(std.norm() / mean.norm()) for mean, std in zip(means, stds, strict=True) if mean.dim() > 1 and mean.any()
+    ]
+    return median(ratios) if ratios else 0.0
+
+
 class CollapseWatch:
     """Checks every seventh of the first hundred steps, where most collapses happen, then every 97th.
 
@@ -109,6 +139,7 @@ class CollapseWatch:
 
     def __init__(self) -> None:
         self.warned = False
+        self._moved = 0.0
         self._dead_checks = 0
         self._skipped = 0
 
@@ -118,13 +149,39 @@ class CollapseWatch:
         >>> [CollapseWatch().due(step) for step in (1, 7, 98, 105, 194)]
         [False, True, True, False, True]
         """
-        return not self.warned and step % (7 if step <= 100 else 97) == 0
+        return not self.warned and step % (EVERY if step <= FIRST_STEPS else 97) == 0
 
     def check(self, health: Health, step: int) -> None:
         """Warn, once, where something is wrong."""
         self._dead_checks = self._dead_checks + 1 if health.is_dead else 0
         if health.has_exploded or health.has_vanished or self._dead_checks >= PATIENCE:
             self._warn(f"BGD's posterior has collapsed by step {step}. {health.message} {REMEDY}")
+
+    def check_noise(self, noise: float) -> None:
+        """Warn of noise that drowns the signal, before the first step.
+
+        Args:
+            noise: the :func:`noise_ratio` of the initial posterior.
+        """
+        if noise > DROWNED:
+            _warn_of_settings(
+                f"the noise is {noise:.2g} times the size of the weights, and drowns what they compute: lower std_init"
+            )
+
+    def check_move(self, move: float, step: int) -> None:
+        """Warn, once, of a network that hardly moves.
+
+        Args:
+            move: by what fraction of their size the weights have moved in this step.
+            step: one of the first hundred that are checked.
+        """
+        self._moved += EVERY * move
+        if step == FIRST_STEPS and self._moved < STILL:
+            _warn_of_settings(
+                f"the weights have moved by {self._moved:.1g} of their size in {step} steps and hardly learn: raise "
+                "std_init (the step of the mean is lr * std^2 times the summed gradient), leave lr at 1, and check "
+                'that reduction="mean" or "sum" says what the loss is. bgd.find_std_init tries several'
+            )
 
     def record_step(self, skipped: bool, step: int) -> None:
         """Count the steps in a row that were skipped; warn, once, where there are many."""
@@ -135,13 +192,13 @@ class CollapseWatch:
                 f"data and the loss are sound, the posterior has collapsed. {REMEDY}"
             )
 
-    def state_dict(self) -> dict[str, int]:
+    def state_dict(self) -> dict[str, float]:
         """Its counters, so that a resumed run is warned where an uninterrupted one would be."""
-        return {"dead_checks": self._dead_checks, "skipped": self._skipped}
+        return {"dead_checks": self._dead_checks, "skipped": self._skipped, "moved": self._moved}
 
-    def load_state_dict(self, state: dict[str, int]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the counters."""
-        self._dead_checks, self._skipped = state["dead_checks"], state["skipped"]
+        self._dead_checks, self._skipped, self._moved = state["dead_checks"], state["skipped"], state["moved"]
 
     def _warn(self, text: str) -> None:
         self.warned = True
@@ -149,6 +206,10 @@ class CollapseWatch:
             receive(text)
         else:
             warnings.warn(text, CollapseWarning, stacklevel=caller_stacklevel())
+
+
+def _warn_of_settings(text: str) -> None:
+    warnings.warn(f"BGD's std_init does not suit this network: {text}", SettingsWarning, caller_stacklevel())
 
 
 _receiver: ContextVar[Callable[[str], None] | None] = ContextVar("receiver of collapse warnings", default=None)

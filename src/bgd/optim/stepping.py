@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from bgd.optim.base import Params, PosteriorOptimizer
 from bgd.optim.batchnorm import RunningStatistics
 from bgd.optim.compilation import BatchShapes
-from bgd.optim.diagnostics import REMEDY, CollapseWatch, Health, examine
+from bgd.optim.diagnostics import DROWNED, FIRST_STEPS, REMEDY, CollapseWatch, Health, examine, noise_ratio
 from bgd.optim.estimators.base import Alone, Estimator, Expectations, Sharing, Step
 from bgd.optim.estimators.batched import BatchedStep, Objective
 from bgd.optim.estimators.gradient_sums import GradientSumBuffers, GradientSums
@@ -198,6 +198,8 @@ class EstimatorOptimizer(PosteriorOptimizer):
         self._opt_called = True  # torch's schedulers check it; not every step goes through ``step``
         step = step or self._begin_step()
         step.batch_factor = float(batch_size) if self.reduction == "mean" and batch_size is not None else 1.0
+        if not self.steps:
+            self._watch.check_noise(noise_ratio(step.means, step.stds))
         expectations: Expectations | None = None
         self._in_step = True
         try:
@@ -219,6 +221,8 @@ class EstimatorOptimizer(PosteriorOptimizer):
         loss = expectations.loss if expectations is not None else step.sums.mean_loss()
         if expectations is not None and self._watch.due(self.steps):  # may raise, where warnings are errors
             self._watch.check(self._health(step, expectations), self.steps)
+            if self.steps <= FIRST_STEPS:
+                self._watch.check_move(self._relative_move(step, expectations), self.steps)
         for callback in step.afterwards:
             callback()
         return loss
@@ -247,6 +251,11 @@ class EstimatorOptimizer(PosteriorOptimizer):
         """Move the posterior in place, or leave it as it was and raise; returns the expectations it moved by."""
         raise NotImplementedError
 
+    def _relative_move(self, step: Step, expectations: Expectations) -> float:
+        """By what fraction of their size the weights have moved in a step; 1 where it is not known."""
+        del step, expectations
+        return 1.0
+
     def _estimated(self, step: Step, estimator: Estimator) -> Expectations:
         """What the estimator returns, once it is known to be finite."""
         expectations = estimator(step)
@@ -260,6 +269,8 @@ class EstimatorOptimizer(PosteriorOptimizer):
             raise SkipStep
         names = ", ".join(self.name_of(step.params[i]) for i in wrong[:5])
         message = self._health(step, expectations).message
+        if message is None and (noise := noise_ratio(step.means, step.stds)) > DROWNED:
+            message = f"The noise is {noise:.2g} times the size of the weights."
         advice = (
             f"{message} {REMEDY}"
             if message
