@@ -310,6 +310,7 @@ def test_a_habit_from_adam_is_warned_of_or_impossible() -> None:
         BGD([p], lr=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore::bgd.SettingsWarning")
 def test_a_too_large_std_names_std_init_and_not_the_data() -> None:
     model = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 8), nn.Linear(8, 2))
     optimizer = BGD(model.parameters(), std_init=1e15, seed=1)
