@@ -234,7 +234,8 @@ def test_times_of_the_paper():
 def test_the_papers_settings(name, row, column, settings, setup):
     config = resolve(find(name), "paper", row, column, 2019)
     if config.method == "bgd":  # uncapped; the rest is not the paper's
-        settings = settings | {"std_max": None, "nonfinite": "skip", "noise": "hash", "compile": None}
+        paper = {"estimator": "shared", "std_max": None, "max_move": None, "boost": None, "nonfinite": "skip"}
+        settings = settings | paper | {"noise": "hash", "compile": None}
     assert config.settings == settings
     for path, expected in setup.items():
         value = config.setup

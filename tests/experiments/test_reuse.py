@@ -98,7 +98,7 @@ def test_other_work_is_not_reuse(tmp_path: Path, threads: int, settings: dict[st
 
 
 def test_a_setting_left_to_its_default_equals_the_same_setting_given() -> None:
-    given = RunConfig(method="bgd", settings={"std_init": 0.02, "lr": 1.0})
+    given = RunConfig(method="bgd", settings={"mc_samples": 1, "lr": 1.0})
     assert computation(given) == computation(RunConfig(method="bgd", settings={"lr": 1.0}))
     assert computation(given) != computation(RunConfig(method="bgd", settings={"lr": 2.0}))
 

@@ -114,7 +114,7 @@ def test_seeds_change_the_result(tmp_path):
 
 def test_a_collapsed_posterior_is_part_of_the_result(tmp_path):
     few = {"kind": "continuous", "iterations": 8, "batch_size": 50}
-    settings = {"std_init": 0.5, "mc_samples": 1, "std_max": None}
+    settings = {"std_init": 0.5, "estimator": "shared", "mc_samples": 1, "std_max": None, "max_move": None}
     result = run(small("bgd", few, "continuous task-agnostic", settings), tmp_path)
     assert len(result.warnings) == 1
     assert "collapsed" in result.warnings[0]

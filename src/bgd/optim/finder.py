@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from bgd.optim.bgd import BGD
+from bgd.optim.diagnostics import SettingsWarning
 from bgd.optim.validation import STD_OF_FAN_IN, fan_in_stds
 
 FACTORS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
@@ -113,7 +116,8 @@ def _loss_of(
     """Mean loss of a copy with these stds, predicted before learned; infinite where training fails."""
     net = copy.deepcopy(model)
     optimizer, total = BGD(net.parameters(), std_init=stds, **settings), 0.0
-    try:
+    with warnings.catch_warnings(), contextlib.suppress(FloatingPointError):
+        warnings.simplefilter("ignore", SettingsWarning)  # stds that do not suit the network are what is compared
         for batch in batches:
             net.eval()
             with torch.no_grad():
@@ -122,6 +126,6 @@ def _loss_of(
             optimizer.zero_grad()
             loss(net, *batch).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
-    except FloatingPointError:
-        return math.inf
-    return total / len(batches) if math.isfinite(total) else math.inf
+        if math.isfinite(total):
+            return total / len(batches)
+    return math.inf
