@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from bgd.optim import noise as noises
-from bgd.optim.posterior import read_means, std_init_of, write_weights
+from bgd.optim.posterior import read_means, separate_means, std_init_of, write_weights
 from bgd.optim.validation import check_group, check_std, posterior_dtype, resolve_seed, resolve_std
 from bgd.validation import check_choice, check_whole
 
@@ -160,6 +160,7 @@ class PosteriorOptimizer(Optimizer):
         self._check_between_steps("sampled()")
         params = self._uncertain()
         read_means(params, self.state)
+        separate_means(params, self.state)
         eps = [e[0] for e in self._posterior_noise(params, 1)]
         self._inside_sampled = True
         try:

@@ -7,15 +7,18 @@ reads and writes of a block stays in the cache, and factors that all weights sha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from bgd.optim.update import Expected, Gaussian, Limits, shrink_factor, std_bounds, update
 
-BLOCK = 1 << 15
+BLOCK = 1 << 17
 """Weights that a CPU updates at a time."""
+
+Form = Literal["small", "medium", "large"]
+"""How exp(-asinh x) is computed."""
 
 
 def update_in_place(
@@ -65,13 +68,14 @@ def _move_mean(mean: Tensor, std: Tensor, g: Tensor, step: float, max_move: floa
 
 
 def _move_std(std: Tensor, y: Tensor, scale: float, limit: Limits) -> None:
-    """Std (sqrt(1 + x^2) - x) for x = scale y / 2, by the form of :func:`shrink_factor` where this one cancels."""
-    half = scale / 2
-    if y.device.type == "cpu" and y.numel() and float(y.amax()) * half <= 1:
-        factor = torch.addcmul(y.new_ones(()), y, y, value=half * half).sqrt_().add_(y, alpha=-half)
+    """Std exp(-asinh x) for x = scale y / 2, by the cheapest form that is exact to rounding for the x at hand."""
+    half, form = scale / 2, _form(y, scale / 2)
+    if form == "small":  # 1 - x + x^2 / 2
+        std.addcmul_(std, torch.addcmul(y, y, y, value=-half / 2), value=-half)
+    elif form == "medium":  # sqrt(1 + x^2) - x, which cancels where x is large
+        std.mul_(torch.addcmul(y.new_ones(()), y, y, value=half * half).sqrt_().add_(y, alpha=-half))
     else:
-        factor = shrink_factor(y * scale)
-    std.mul_(factor)
+        std.mul_(shrink_factor(y * scale))
     low, high = std_bounds(std.dtype)
     low = max(low, limit.std_min) if isinstance(limit.std_min, int | float) else low
     high = min(high, limit.std_max) if isinstance(limit.std_max, int | float) else high
@@ -80,6 +84,17 @@ def _move_std(std: Tensor, y: Tensor, scale: float, limit: Limits) -> None:
         std.clamp_(min=limit.std_min)
     if isinstance(limit.std_max, Tensor):
         std.clamp_(max=limit.std_max)
+
+
+def _form(y: Tensor, half: float) -> Form:
+    """The form for these values; on other devices than a CPU the general one, so that nothing waits for a value."""
+    if y.device.type != "cpu" or not y.numel():
+        return "large"
+    smallest, largest = (float(end) * half for end in torch.aminmax(y))
+    # The series leaves out x^4 / 8, which is to be below half a unit in the last place of 1.
+    if max(-smallest, largest) <= (2 * torch.finfo(y.dtype).eps) ** 0.25:
+        return "small"
+    return "medium" if largest <= 1 else "large"
 
 
 def _blocks(mean: Tensor, *others: Any) -> Iterator[tuple[Any, ...]]:

@@ -23,7 +23,7 @@ from bgd.optim.estimators.passes import Closure, Host, Passes, Reduction, Shared
 from bgd.optim.estimators.per_example import PerExample
 from bgd.optim.modules import averages_gradients, find_models
 from bgd.optim.noise import NoiseKind
-from bgd.optim.posterior import read_means, std_init_of, write_weights
+from bgd.optim.posterior import read_means, separate_means, share_means, std_init_of, write_weights
 from bgd.optim.validation import check_batch_size
 from bgd.validation import check_choice, check_whole
 
@@ -118,7 +118,7 @@ class EstimatorOptimizer(PosteriorOptimizer):
     def _passes(self) -> Passes:
         if self._attached is None:
             host = Host(
-                begin_step=self._begin_step,
+                begin_step=lambda: self._begin_step(samples_in_weights=False),
                 noise_key=lambda number: self._noise_key(_SIGNS, self.steps, number),
                 enabled=lambda: not self._inside_sampled,
                 models=lambda: find_models(self._params()),
@@ -227,12 +227,13 @@ class EstimatorOptimizer(PosteriorOptimizer):
             callback()
         return loss
 
-    def _begin_step(self) -> Step:
+    def _begin_step(self, samples_in_weights: bool = True) -> Step:
         statistics = self._statistics  # finds the modules, and refuses some, before anything has begun
         params = self._learning()
         if not params:
             raise RuntimeError("no parameter requires a gradient: there is nothing to sample")
         read_means(params, self.state)
+        (separate_means if samples_in_weights else share_means)(params, self.state)
         stds = [self.state[p]["std"] for p in params]
         return Step(
             params=params,
