@@ -33,6 +33,17 @@ PAPER: dict[str, Any] = {
 """The settings of :meth:`BGD.paper`."""
 
 
+def boosted(boost: float | None, examples: int) -> float:
+    """The factor eta of the step of the mean: a small batch takes about the step of a large one.
+
+    Gradients of few examples are noisy: for less than five it grows no further.
+
+    >>> [round(boosted(256, examples), 1) for examples in (1, 16, 128, 512)]
+    [32.0, 13.5, 2.0, 1.0]
+    """
+    return max(1.0, boost / (max(examples, 5) + 3)) if boost and examples else 1.0
+
+
 class BGD(EstimatorOptimizer):
     r"""Bayesian Gradient Descent: a Gaussian (mean, std) per weight, updated in closed form from noisy gradients.
 
@@ -48,8 +59,8 @@ class BGD(EstimatorOptimizer):
     own algorithm is :meth:`paper`.
 
     The mean moves like SGD with the learning rate ``lr * eta * std^2 * batch`` for a mean loss, where eta is
-    ``max(1, boost / (batch + 3))``, and 1 without ``boost``. All settings but the parameters are keywords: a step
-    size of Adam's, 1e-3, means nothing here.
+    ``max(1, boost / (max(batch, 5) + 3))``, and 1 without ``boost``. All settings but the parameters are keywords: a
+    step size of Adam's, 1e-3, means nothing here.
 
     Args:
         params: parameters, named parameters or parameter groups, as for any torch optimizer. Groups may have their
@@ -67,7 +78,8 @@ class BGD(EstimatorOptimizer):
             with few samples or a large ``std_init``, or None as in the paper.
         max_move: by how many of its stds a mean may move in a step; None for no limit, as in the paper.
         boost: a small batch takes about the step of one of so many examples: the step of the mean is multiplied by
-            eta = max(1, boost / (batch + 3)), where the number of examples is known. None for eta = 1, as in the paper.
+            eta = max(1, boost / (max(batch, 5) + 3)), where the number of examples is known. None for eta = 1, as in
+            the paper.
         reduction: what the loss is: the ``"mean"`` over the batch, or its ``"sum"``. Both give the same update. Without
             a closure the examples are counted as the model sees them; with ``estimator="shared"`` a mean needs
             ``step(closure, batch_size=...)``.
@@ -77,6 +89,8 @@ class BGD(EstimatorOptimizer):
         seed: of the noise. Default: torch's global seed, which is read and never changed. Two optimizers of one seed
             share their noise: members of an ensemble, or optimizers of parts of one network, need different seeds.
         generator: a generator to draw the seed from, instead of ``seed``.
+        compile: compile the update, where there is a compiler: one pass over memory, after a slow first step. The
+            numbers are the same to rounding.
         implicit_iterations: at most how often to iterate the implicit equations that the paper derives; 1 is the
             paper's algorithm. All iterations of a step share their noise.
         implicit_tolerance: stop iterating when no mean and no std moves by more than this fraction of the prior's std.
@@ -96,7 +110,7 @@ class BGD(EstimatorOptimizer):
 
     own_settings = (
         *EstimatorOptimizer.own_settings,
-        *("implicit_iterations", "implicit_tolerance", "implicit_damping"),
+        *("compile", "implicit_iterations", "implicit_tolerance", "implicit_damping"),
     )
 
     def __init__(
@@ -116,6 +130,7 @@ class BGD(EstimatorOptimizer):
         noise: NoiseKind | None = None,
         seed: int | None = None,
         generator: torch.Generator | None = None,
+        compile: bool = False,
         implicit_iterations: int = 1,
         implicit_tolerance: float = 1e-6,
         implicit_damping: float = 1.0,
@@ -124,6 +139,7 @@ class BGD(EstimatorOptimizer):
         check_whole(1, implicit_iterations=implicit_iterations)
         if not 0 < implicit_damping <= 1:
             raise ValueError(f"implicit_damping must be in (0, 1], got {implicit_damping}")
+        self.compile = compile
         self.implicit_iterations = implicit_iterations
         self.implicit_tolerance = implicit_tolerance
         self.implicit_damping = implicit_damping
@@ -165,7 +181,7 @@ class BGD(EstimatorOptimizer):
             return self._update_implicitly(step, estimate)
         expectations = estimate()
         limits = self._limits(step, expectations.examples)
-        if expectations.compiled:
+        if expectations.compiled or self.compile:
             self._compiled_update(step, expectations, limits)
         else:
             update_in_place(
@@ -223,7 +239,7 @@ class BGD(EstimatorOptimizer):
         limits = {}
         for group in self.param_groups:
             lr = group["lr"].reshape(()) if isinstance(group["lr"], Tensor) else group["lr"]
-            eta = max(1.0, group["boost"] / (examples + 3)) if group["boost"] and examples else 1.0
+            eta = boosted(group["boost"], examples)
             for p in group["params"]:
                 ceiling = std_max_of(p, self.state, group)
                 limits[id(p)] = Limits(lr * eta, group["std_min"], ceiling, group["max_move"])
@@ -243,6 +259,7 @@ class BGD(EstimatorOptimizer):
             [(limits[i].std_min, limits[i].std_max, limits[i].max_move) for i in rows],
             lrs,
             torch.tensor(expectations.scale, dtype=torch.float64),
+            expectations.in_stds,
         )
 
     @torch.no_grad()

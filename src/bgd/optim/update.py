@@ -167,14 +167,14 @@ def _update_sums(
     bounds: list[tuple[float | Tensor | None, float | Tensor | None, float | None]],
     lrs: list[Tensor],
     scale: Tensor,
+    in_stds: bool,
 ) -> None:
     """:func:`update` in place on sums that are still to be scaled: compiled, it is one pass over memory."""
-    posterior = [Gaussian(mean, std) for mean, std in zip(means, stds, strict=True)]
-    expected: list[Expected] = [(g * scale, g_eps * scale) for g, g_eps in zip(e_g, e_g_eps, strict=True)]
-    limits = [Limits(lr, *bound) for lr, bound in zip(lrs, bounds, strict=True)]
-    for old, new in zip(posterior, update(posterior, expected, limits), strict=True):
-        old.mean.copy_(new.mean)
-        old.std.copy_(new.std)
+    for mean, std, g, g_eps, lr, (low, high, max_move) in zip(means, stds, e_g, e_g_eps, lrs, bounds, strict=True):
+        y = g_eps * scale if in_stds else std * (g_eps * scale)
+        new_mean = update_mean(mean, std, g * scale, lr, max_move)
+        std.copy_(_shrunk(std, y, low, high, std_bounds(std.dtype)))
+        mean.copy_(new_mean)
 
 
 @lru_cache(maxsize=64)
