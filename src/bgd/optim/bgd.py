@@ -34,14 +34,12 @@ PAPER: dict[str, Any] = {
 
 
 def boosted(boost: float | None, examples: int) -> float:
-    """The factor eta of the step of the mean: a small batch takes about the step of a large one.
-
-    Gradients of few examples are noisy: for less than five it grows no further.
+    """How many times each example of a batch counts: those of a small batch about as many as a large one has.
 
     >>> [round(boosted(256, examples), 1) for examples in (1, 16, 128, 512)]
-    [32.0, 13.5, 2.0, 1.0]
+    [64.0, 13.5, 2.0, 1.0]
     """
-    return max(1.0, boost / (max(examples, 5) + 3)) if boost and examples else 1.0
+    return max(1.0, boost / (examples + 3)) if boost and examples else 1.0
 
 
 class BGD(EstimatorOptimizer):
@@ -58,9 +56,9 @@ class BGD(EstimatorOptimizer):
     weights with noise of its own. Between passes, and in ``eval()``, the weights of the model are the mean. The paper's
     own algorithm is :meth:`paper`.
 
-    The mean moves like SGD with the learning rate ``lr * eta * std^2 * batch`` for a mean loss, where eta is
-    ``max(1, boost / (max(batch, 5) + 3))``, and 1 without ``boost``. All settings but the parameters are keywords: a
-    step size of Adam's, 1e-3, means nothing here.
+    The mean moves like SGD with the learning rate ``lr * std^2 * batch`` for a mean loss. With ``boost`` the examples
+    of a small batch count ``max(1, boost / (batch + 3))`` times, in both lines. All settings but the parameters are
+    keywords: a step size of Adam's, 1e-3, means nothing here.
 
     Args:
         params: parameters, named parameters or parameter groups, as for any torch optimizer. Groups may have their
@@ -77,9 +75,9 @@ class BGD(EstimatorOptimizer):
         std_max: ceiling of the std: a number, ``"init"`` for each weight's initial std, which keeps training stable
             with few samples or a large ``std_init``, or None as in the paper.
         max_move: by how many of its stds a mean may move in a step; None for no limit, as in the paper.
-        boost: a small batch takes about the step of one of so many examples: the step of the mean is multiplied by
-            eta = max(1, boost / (max(batch, 5) + 3)), where the number of examples is known. None for eta = 1, as in
-            the paper.
+        boost: a small batch counts as one of about so many examples: E[g] and E[g eps] are multiplied by
+            max(1, boost / (batch + 3)), where the number of examples is known. Data that count more are learned faster,
+            and make the posterior certain sooner. None for no such factor, as in the paper.
         reduction: what the loss is: the ``"mean"`` over the batch, or its ``"sum"``. Both give the same update. Without
             a closure the examples are counted as the model sees them; with ``estimator="shared"`` a mean needs
             ``step(closure, batch_size=...)``.
@@ -221,7 +219,7 @@ class BGD(EstimatorOptimizer):
             step.means, step.stds, expectations.sums(), self._limits(step, expectations.examples), strict=True
         ):
             if g is not None:
-                moves = std * g * (expectations.scale * float(limit.lr))
+                moves = std * g * (expectations.scale * limit.weight * float(limit.lr))
                 moved += float(
                     (moves if limit.max_move is None else moves.clamp(-limit.max_move, limit.max_move))
                     .mul_(std)
@@ -239,10 +237,10 @@ class BGD(EstimatorOptimizer):
         limits = {}
         for group in self.param_groups:
             lr = group["lr"].reshape(()) if isinstance(group["lr"], Tensor) else group["lr"]
-            eta = boosted(group["boost"], examples)
+            weight = boosted(group["boost"], examples)
             for p in group["params"]:
                 ceiling = std_max_of(p, self.state, group)
-                limits[id(p)] = Limits(lr * eta, group["std_min"], ceiling, group["max_move"])
+                limits[id(p)] = Limits(lr, group["std_min"], ceiling, group["max_move"], weight)
         return [limits[id(p)] for p in step.params]
 
     @staticmethod
@@ -258,7 +256,7 @@ class BGD(EstimatorOptimizer):
             [expectations.e_g_eps[i] for i in rows],
             [(limits[i].std_min, limits[i].std_max, limits[i].max_move) for i in rows],
             lrs,
-            torch.tensor(expectations.scale, dtype=torch.float64),
+            [torch.tensor(expectations.scale * limits[i].weight, dtype=torch.float64) for i in rows],
             expectations.in_stds,
         )
 

@@ -45,16 +45,17 @@ def update_in_place(
     for old, (e_g, e_g_eps), limit in zip(posterior, expected, limits, strict=True):
         if e_g is None or e_g_eps is None:
             continue
+        factor = scale * limit.weight
         for mean, std, g, g_eps, low, high in _blocks(*old, e_g, e_g_eps, limit.std_min, limit.std_max):
             here = limit._replace(std_min=low, std_max=high)
             y = g_eps if in_stds else std * g_eps
             if isinstance(limit.lr, Tensor):  # kept on its device: nothing waits for its value
-                [new] = update([Gaussian(mean, std)], [(g * scale, y * scale / std)], [here])
+                [new] = update([Gaussian(mean, std)], [(g * scale, y * scale / std)], [here])  # by the weight too
                 mean.copy_(new.mean)
                 std.copy_(new.std)
             else:
-                _move_mean(mean, std, g, scale * limit.lr, limit.max_move)
-                _move_std(std, y, scale, here)
+                _move_mean(mean, std, g, factor * limit.lr, limit.max_move)
+                _move_std(std, y, factor, here)
 
 
 def _move_mean(mean: Tensor, std: Tensor, g: Tensor, step: float, max_move: float | None) -> None:

@@ -27,12 +27,16 @@ class Gaussian(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """The step size of a tensor's mean, the floor and ceiling of its std, and how many stds its mean may move."""
+    """The step size of a tensor's mean, the floor and ceiling of its std, and how many stds its mean may move.
+
+    ``weight`` is how many times each example counts: it multiplies both expectations.
+    """
 
     lr: float | Tensor = 1.0
     std_min: float | Tensor | None = None
     std_max: float | Tensor | None = None
     max_move: float | None = None
+    weight: float = 1.0
 
 
 class FixedPoint(NamedTuple):
@@ -153,6 +157,8 @@ def update(posterior: Sequence[Gaussian], expected: Iterable[Expected], limits: 
         if e_g is None or e_g_eps is None:
             yield old
         else:
+            if limit.weight != 1.0:
+                e_g, e_g_eps = limit.weight * e_g, limit.weight * e_g_eps
             yield Gaussian(
                 update_mean(old.mean, old.std, e_g, limit.lr, limit.max_move),
                 update_std(old.std, e_g_eps, limit.std_min, limit.std_max),
@@ -166,11 +172,13 @@ def _update_sums(
     e_g_eps: list[Tensor],
     bounds: list[tuple[float | Tensor | None, float | Tensor | None, float | None]],
     lrs: list[Tensor],
-    scale: Tensor,
+    scales: list[Tensor],
     in_stds: bool,
 ) -> None:
     """:func:`update` in place on sums that are still to be scaled: compiled, it is one pass over memory."""
-    for mean, std, g, g_eps, lr, (low, high, max_move) in zip(means, stds, e_g, e_g_eps, lrs, bounds, strict=True):
+    for mean, std, g, g_eps, lr, scale, (low, high, max_move) in zip(
+        means, stds, e_g, e_g_eps, lrs, scales, bounds, strict=True
+    ):
         y = g_eps * scale if in_stds else std * (g_eps * scale)
         new_mean = update_mean(mean, std, g * scale, lr, max_move)
         std.copy_(_shrunk(std, y, low, high, std_bounds(std.dtype)))
