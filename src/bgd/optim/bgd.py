@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from bgd.optim.base import Params
+from bgd.optim.checkpoint import number, whole
 from bgd.optim.estimators.base import Expectations, Step
 from bgd.optim.in_place import update_in_place
 from bgd.optim.noise import NoiseKind
@@ -98,6 +99,12 @@ class BGD(EstimatorOptimizer):
         *EstimatorOptimizer.own_settings,
         *("implicit_iterations", "implicit_tolerance", "implicit_damping"),
     )
+
+    checks = EstimatorOptimizer.checks | {
+        "implicit_iterations": whole(1),
+        "implicit_tolerance": number(),
+        "implicit_damping": number(0, 1),
+    }
 
     def __init__(
         self,
