@@ -172,6 +172,28 @@ def count_outcomes(items: Sequence[Item]) -> dict[Outcome, int]:
     return {outcome: sum(item.count(outcome) for item in items) for outcome in Outcome}
 
 
+def summarise_verdicts(comparisons: Sequence[Comparison], items: Sequence[Item]) -> str:
+    """One sentence on all runs, and on what became of the paper's values.
+
+    >>> summarise_verdicts([], [])
+    'No runs, and no experiments.'
+    """
+    runs = sum(len(one.runs) for one in comparisons)
+    experiments = len({one.name for one in comparisons})
+    if not comparisons:
+        return "No runs, and no experiments."
+    text = f"{formatting.count(runs, 'run')} of {formatting.count(experiments, 'experiment')}"
+    counts = count_outcomes(items)
+    total = sum(counts.values())
+    if not total:
+        return f"{text}."
+    return (
+        f"{text}: of {total} values that the paper prints, {counts[Outcome.AS_STATED]} agree as stated, "
+        f"{counts[Outcome.WITH_DEVIATION]} with a named deviation, {counts[Outcome.OPEN]} are open, "
+        f"{counts[Outcome.SMOKE]} have smoke tests only, and {counts[Outcome.NOT_RUN]} were not run."
+    )
+
+
 def describe_cell(cell: PaperCell) -> str:
     """A cell that does not agree as stated, in a line: the paper's value, ours, and the deviation that agrees.
 

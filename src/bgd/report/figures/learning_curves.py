@@ -39,6 +39,8 @@ class _Curves:
 
 def plot_learning_curves(comparison: Comparison) -> Iterator[Plot]:
     """Up to three figures for each column: accuracy, loss on test and training images, loss of the batches."""
+    experiment = comparison.experiment
+    first = experiment is not None and experiment.figures[:1] == ("learning-curves",)
     for column in comparison.columns:
         curves = _collect(comparison, column)
         seeds = describe_seeds(comparison.column(column))
@@ -53,6 +55,7 @@ def plot_learning_curves(comparison: Comparison) -> Iterator[Plot]:
                 + seeds,
                 describe_ends(curves.accuracy),
                 partial(draw_lines, curves.accuracy, curves.looks, title=title, xlabel="iteration", whole_x=True),
+                secondary=not first,
             )
         if curves.loss:
             title = "Loss over time" + suffix
