@@ -48,7 +48,8 @@ class EstimatorOptimizer(PosteriorOptimizer):
         mc_samples: K, the number of sampled networks, or of passes of a closure.
         estimator: ``"per_example"`` or ``"shared"``.
         reduction: what the loss is over the batch: its ``"mean"`` or ``"sum"``.
-        nonfinite: what to do with a gradient that is NaN or infinite: ``"raise"`` or ``"skip"``.
+        nonfinite: what to do with a gradient that is NaN or infinite, or a step that leads to such a mean: ``"raise"``,
+            or ``"skip"`` the whole step.
         antithetic: noise in pairs (+eps, -eps).
         noise: None for the estimator's own: ``"table"`` for each example, ``"torch"`` for sampled networks.
         seed: of the noise.
