@@ -44,8 +44,9 @@ def svg(figure: Figure) -> str:
 
     text = _save(FigureCanvasSVG(figure).print_svg, metadata={"Date": None, "Creator": None}).decode()
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
-    # a hundredth of a point is less than any screen shows, and matplotlib writes six digits
-    text = re.sub(r' (d|points|x|y|x1|x2|y1|y2|width|height|transform)="[^"]+"', _round_numbers, text)
+    # a tenth of a point is less than a screen shows, and matplotlib writes six digits
+    text = re.sub(r' (points|x|y|x1|x2|y1|y2|width|height|transform)="[^"]+"', _round_numbers, text)
+    text = re.sub(r' d="[^"]+"', _shorten_path, text)
     return re.sub(r"\n\s*", "\n", text)
 
 
@@ -65,7 +66,8 @@ def inline_svg(text: str, name: str) -> str:
     # the background of the whole figure: the page has its own
     text = re.sub(r'<g id="patch_1">.*?</g>\s*', "", text, count=1, flags=re.DOTALL)
     text = re.sub(r"<g id=(?:\"series:([^\"]*)\"|'series:([^']*)')>", _add_tooltip, text)
-    text = re.sub(r' id="([^"]+)"', rf' id="{name}-\1"', text)
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', text))
+    text = re.sub(r' id="([^"]+)"', lambda found: f' id="{name}-{found[1]}"' if found[1] in used else "", text)
     text = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", text)
     for colour in DARK_COLOURS:
         replacement = "currentColor" if colour == INK else f"var({_css_variable(colour)})"
@@ -111,7 +113,15 @@ def _css_variable(colour: str) -> str:
 
 
 def _round_numbers(attribute: re.Match[str]) -> str:
-    return re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), attribute[0])
+    return re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), attribute[0])
+
+
+def _shorten_path(attribute: re.Match[str]) -> str:
+    """The same path without points that repeat the one before; in straight lines the command goes without saying."""
+    path = " ".join(_round_numbers(attribute).split())
+    if not set(re.findall("[A-Za-z]", path[4:])) <= {"M", "L", "z"}:
+        return f" {path}"
+    return " " + re.sub(r"( -?[\d.]+ -?[\d.]+)\1+(?=[ \"])", r"\1", path.replace(" L ", " "))
 
 
 def _save(write: Callable[..., None], **options: object) -> bytes:

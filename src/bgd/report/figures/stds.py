@@ -59,7 +59,7 @@ def plot_stds(comparison: Comparison) -> Iterator[Plot]:
             f"stds{column_file_suffix(comparison, column)}",
             title,
             "Histograms of the std of all weights: weights that matter become certain and move left, "
-            "the others keep their plasticity. Height: the root of their share"
+            "the others keep their plasticity. Dashed: the initial std. Height: the root of their share"
             + (f", {formatting.count(together, 'seed')} together." if together > 1 else ".")
             + (" What lies beyond the axis is at its ends." if any(map(_exceeds_histogram, runs)) else ""),
             "Smallest std at the end: "
@@ -153,8 +153,10 @@ def draw_ridges(panels: Sequence[Ridges], *, title: str = "Posterior std after e
         for i, (ax, panel) in enumerate(zip(axes.flat, panels, strict=False)):
             beside = panels[i - i % across]  # its names serve the panel to its right too
             _draw_panel(ax, panel, named=i % across == 0 or panel.moments != beside.moments)
+            if len(panels) == 1 and panel.std_init is not None:
+                _name_start(ax, panel.std_init)
             if len(panels) > 1:
-                ax.set_title(shorten_middle(panel.label, 24), loc="left", size=8, pad=12)
+                ax.set_title(shorten_middle(panel.label, 24), loc="left", size=8)
         for ax in axes.flat[len(panels) :]:
             ax.set_axis_off()
         figure.supxlabel("std of a weight", size=9)
@@ -175,11 +177,11 @@ def _draw_panel(ax: Axes, panel: Ridges, named: bool) -> None:
     colours = [to_hex(c) for c in colormaps["cividis"](np.linspace(0.25, 0.9, count))]
     for m, (ridge, colour) in enumerate(zip(heights, colours, strict=True)):
         base = count - 1 - m
-        y, x = np.repeat(ridge, 2) + base, np.repeat(bins, 2)[1:-1]
-        patch = ax.fill_between(x, base, y, facecolor=colour, edgecolor=INK, alpha=0.85, linewidth=0.6, zorder=2 + m)
+        patch = ax.stairs(ridge + base, bins, baseline=base, fill=True, facecolor=colour, edgecolor=INK)
+        patch.set(alpha=0.85, linewidth=0.6, zorder=2 + m)
         set_tooltip(patch, f"{panel.moments[m]}: {_describe_certain(bins, share[m], panel.std_init)}")
     if panel.std_init is not None:
-        _mark_start(ax, panel.std_init)
+        ax.axvline(panel.std_init, color=QUIET, linewidth=1, linestyle="--", zorder=1)
     used = np.flatnonzero(panel.counts.sum(axis=0))
     _scale_x(ax, (bins[used[0]], bins[used[-1] + 1] * 1.05) if len(used) else None)
     ax.set_ylim(-0.1, count + 0.75)
@@ -189,8 +191,7 @@ def _draw_panel(ax: Axes, panel: Ridges, named: bool) -> None:
     ax.spines["left"].set_visible(False)
 
 
-def _mark_start(ax: Axes, std_init: float) -> None:
-    ax.axvline(std_init, color=QUIET, linewidth=1, linestyle="--", zorder=1)
+def _name_start(ax: Axes, std_init: float) -> None:
     ax.annotate(
         f"initial std {std_init:g}",
         (std_init, 1),
@@ -205,16 +206,32 @@ def _mark_start(ax: Axes, std_init: float) -> None:
 
 
 def _scale_x(ax: Axes, limits: tuple[float, float] | None) -> None:
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+    from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
     ax.set_xscale("log")
     if limits is not None:
         ax.set_xlim(*limits)
-    low, high = ax.get_xlim()
-    ax.xaxis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 10 else (1.0, 2.0, 5.0), numticks=4))
+    ax.xaxis.set_major_locator(FixedLocator(log_ticks(*ax.get_xlim())))
+    ax.xaxis.set_minor_locator(NullLocator())
     # "0.001": easy to read, and no mathematical typesetting is needed
-    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:.2g}"))
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Two to four ticks on a logarithmic axis: powers of ten if there are enough, else rounder numbers between them.
+
+    >>> [f"{tick:g}" for tick in log_ticks(1e-6, 10)], [f"{tick:g}" for tick in log_ticks(0.012, 0.07)]
+    (['1e-06', '0.001', '1'], ['0.02', '0.05'])
+    >>> [f"{tick:.2g}" for tick in log_ticks(0.014, 0.017)]
+    ['0.014', '0.017']
+    """
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1,), (1, 2, 5)):
+        ticks = [step * 10.0**decade for decade in decades for step in steps]
+        inside = [tick for tick in ticks if low <= tick * (1 + 1e-9) and tick <= high * (1 + 1e-9)]
+        if len(inside) > 1:
+            return inside[:: -(-len(inside) // 4)]
+    return [low, high]
 
 
 def _exceeds_histogram(run: RunResult) -> bool:

@@ -106,7 +106,7 @@ def _overview_texts(comparison: Comparison) -> list[list[str]]:
 def _figure(plot: Plot, section: Section, anchor: str) -> dict[str, Any]:
     from markupsafe import Markup  # comes with jinja2
 
-    svg = Markup(inline_svg(section.drawn[plot.name].decode(), f"{anchor}-{plot.name}"))
+    svg = Markup(inline_svg(section.drawn[plot.name].decode(), f"{anchor}f{section.plots.index(plot)}"))
     return {"svg": svg, "title": plot.title, "caption": plot.caption, "alt": plot.alt}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from bgd._version import __version__
@@ -18,6 +19,9 @@ from bgd.report.section import Section, by_experiment, headings
 from bgd.report.summary.types import Comparison
 from bgd.report.tables.verdict import verdict_table
 from bgd.report.verdicts import Outcome, count_outcomes, judge, summarise_verdicts
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 TITLE = "Continual learning, compared"
 
@@ -114,21 +118,28 @@ def render_index(pages: Mapping[str, Sequence[Section]], command: str, title: st
 
 
 def _render(template: str, **values: Any) -> str:
+    light, dark = css_colours(dark=False), css_colours(dark=True)
+    made = _environment().get_template(template)
+    return made.render(**values, light=light, dark=dark, steps=STEPS, version=__version__)
+
+
+@cache
+def _environment() -> Environment:
+    """Kept, with the templates that it has compiled."""
     try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
+        import jinja2
     except ImportError:
         raise MissingExtraError("jinja2", "experiments") from None
 
-    environment = Environment(
-        loader=PackageLoader("bgd.report.page"),
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("bgd.report.page"),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= {"setting": formatting.setting, "bound": formatting.bound}
-    light, dark = css_colours(dark=False), css_colours(dark=True)
-    return environment.get_template(template).render(**values, light=light, dark=dark, steps=STEPS, version=__version__)
+    return environment
 
 
 def _downloads(comparisons: Sequence[Comparison]) -> dict[str, str]:
