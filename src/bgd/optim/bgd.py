@@ -13,9 +13,11 @@ import torch
 from torch import Tensor
 
 from bgd.optim.base import Params
+from bgd.optim.checkpoint import flag, number, whole
 from bgd.optim.estimators.base import Expectations, Step
 from bgd.optim.in_place import update_in_place
 from bgd.optim.noise import NoiseKind
+from bgd.optim.overflow import may_overflow, overflown
 from bgd.optim.posterior import std_max_of
 from bgd.optim.stepping import EstimatorOptimizer
 from bgd.optim.update import Expected, Gaussian, Limits, compiled_update, solve_implicit
@@ -93,7 +95,8 @@ class BGD(EstimatorOptimizer):
             paper's algorithm. All iterations of a step share their noise.
         implicit_tolerance: stop iterating when no mean and no std moves by more than this fraction of the prior's std.
         implicit_damping: the fraction of the way that each of several iterations goes.
-        nonfinite: what to do with a gradient that is NaN or infinite: ``"raise"``, or ``"skip"`` the whole step.
+        nonfinite: what to do with a gradient that is NaN or infinite, or a step that leads to such a mean: ``"raise"``,
+            or ``"skip"`` the whole step.
 
     Example:
         >>> model = torch.nn.Linear(3, 2)
@@ -110,6 +113,13 @@ class BGD(EstimatorOptimizer):
         *EstimatorOptimizer.own_settings,
         *("compile", "implicit_iterations", "implicit_tolerance", "implicit_damping"),
     )
+
+    checks = EstimatorOptimizer.checks | {
+        "compile": flag,
+        "implicit_iterations": whole(1),
+        "implicit_tolerance": number(),
+        "implicit_damping": number(0, 1),
+    }
 
     def __init__(
         self,
@@ -178,14 +188,23 @@ class BGD(EstimatorOptimizer):
         if self.implicit_iterations > 1:
             return self._update_implicitly(step, estimate)
         expectations = estimate()
-        limits = self._limits(step, expectations.examples)
-        if expectations.compiled or self.compile:
-            self._compiled_update(step, expectations, limits)
-        else:
-            update_in_place(
-                self._posterior(step), expectations.sums(), limits, expectations.scale, expectations.in_stds
-            )
+        limits, posterior = self._limits(step, expectations.examples), self._posterior(step)
+        if not may_overflow(step.params, posterior, expectations, limits):
+            self._move(posterior, expectations, limits)
+            return expectations
+        tried = [Gaussian(*map(torch.clone, g)) for g in posterior]
+        self._move(tried, expectations, limits)
+        if wrong := overflown(step.params, tried):
+            self._refuse(step, expectations, wrong, "the step leads to a NaN or infinite mean")
+        self._set_posterior(step, tried)
         return expectations
+
+    def _move(self, posterior: list[Gaussian], expectations: Expectations, limits: list[Limits]) -> None:
+        """Write the next posterior over this one."""
+        if expectations.compiled or self.compile:
+            self._compiled_update(posterior, expectations, limits)
+        else:
+            update_in_place(posterior, expectations.sums(), limits, expectations.scale, expectations.in_stds)
 
     def _update_implicitly(self, step: Step, estimate: Callable[[], Expectations]) -> Expectations:
         """The fixed point of the update, where the expectations are those of the posterior that it gives."""
@@ -206,6 +225,8 @@ class BGD(EstimatorOptimizer):
             found = solve_implicit(
                 before, expected, limits, self.implicit_iterations, self.implicit_tolerance, self.implicit_damping
             )
+            if wrong := overflown(step.params, found.posterior):
+                self._refuse(step, last[0], wrong, "the step leads to a NaN or infinite mean")
         except BaseException:
             self._set_posterior(step, before)
             raise
@@ -244,14 +265,14 @@ class BGD(EstimatorOptimizer):
         return [limits[id(p)] for p in step.params]
 
     @staticmethod
-    def _compiled_update(step: Step, expectations: Expectations, limits: list[Limits]) -> None:
+    def _compiled_update(posterior: list[Gaussian], expectations: Expectations, limits: list[Limits]) -> None:
         rows = [i for i, known in enumerate(expectations.has_gradient) if known]
         # Numbers as tensors, so that a scheduler's new value does not compile again; in full precision.
         lrs = [torch.as_tensor(limits[i].lr, dtype=torch.float64) for i in rows]
-        means = [step.means[i] for i in rows]
+        means = [posterior[i].mean for i in rows]
         compiled_update(tuple((mean.shape, mean.dtype) for mean in means))(
             means,
-            [step.stds[i] for i in rows],
+            [posterior[i].std for i in rows],
             [expectations.e_g[i] for i in rows],
             [expectations.e_g_eps[i] for i in rows],
             [(limits[i].std_min, limits[i].std_max, limits[i].max_move) for i in rows],

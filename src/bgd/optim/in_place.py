@@ -48,14 +48,25 @@ def update_in_place(
         factor = scale * limit.weight
         for mean, std, g, g_eps, low, high in _blocks(*old, e_g, e_g_eps, limit.std_min, limit.std_max):
             here = limit._replace(std_min=low, std_max=high)
-            y = g_eps if in_stds else std * g_eps
-            if isinstance(limit.lr, Tensor):  # kept on its device: nothing waits for its value
-                [new] = update([Gaussian(mean, std)], [(g * scale, y * scale / std)], [here])  # by the weight too
+            # a tensor is kept on its device: nothing waits for its value
+            if isinstance(limit.lr, Tensor) or not _fits(factor * limit.lr, limit.max_move, mean.dtype):
+                wide = torch.promote_types(std.dtype, torch.float32)
+                e_g, e_g_eps = g.to(wide) * scale, g_eps.to(wide) * scale  # by the weight in update
+                e_g_eps = e_g_eps / std if in_stds else e_g_eps
+                [new] = update([Gaussian(mean, std)], [(e_g, e_g_eps)], [here])
                 mean.copy_(new.mean)
                 std.copy_(new.std)
             else:
                 _move_mean(mean, std, g, factor * limit.lr, limit.max_move)
-                _move_std(std, y, factor, here)
+                _move_std(std, g_eps if in_stds else std * g_eps, factor, here)
+
+
+def _fits(step: float, max_move: float | None, dtype: torch.dtype) -> bool:
+    """Whether a step can be computed in this format: it is precise enough, and holds the factors of a move."""
+    largest = torch.finfo(dtype).max
+    return (
+        torch.finfo(dtype).eps < 1e-6 and step <= largest and (not max_move or step == 0 or max_move <= largest * step)
+    )
 
 
 def _move_mean(mean: Tensor, std: Tensor, g: Tensor, step: float, max_move: float | None) -> None:
