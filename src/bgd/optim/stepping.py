@@ -118,10 +118,11 @@ class EstimatorOptimizer(PosteriorOptimizer):
     def _passes(self) -> Passes:
         if self._attached is None:
             host = Host(
-                begin_step=self._begin_step,
+                begin_step=lambda: self._begin_step(read=False),
                 noise_key=lambda number: self._noise_key(_SIGNS, self.steps, number),
                 enabled=lambda: not self._inside_sampled,
                 models=lambda: find_models(self._params()),
+                name_of=self.name_of,
             )
             self._attached = PASSES[self.estimator](host, self._shared_params)
         return self._attached
@@ -152,14 +153,14 @@ class EstimatorOptimizer(PosteriorOptimizer):
         passes.check_batch_size(self.reduction, batch_size)
         try:
             estimator = passes.estimator(closure, self.mc_samples, self.reduction == "mean")
-            return self._take_step(estimator, batch_size, passes.step if closure is None else None)
+            return self._take_step(estimator, batch_size, passes.step)
         finally:
             passes.clear()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients, and with them what backward passes have added to E[g eps] since the last step."""
         super().zero_grad(set_to_none)
-        self._passes.clear()
+        self._passes.clear_gradients()
 
     @torch.optim.Optimizer.profile_hook_step
     def step_with(self, estimator: Estimator, *, batch_size: int | None = None) -> Tensor | None:
@@ -196,7 +197,10 @@ class EstimatorOptimizer(PosteriorOptimizer):
     def _take_step(self, estimator: Estimator, batch_size: int | None, step: Step | None) -> Tensor | None:
         """Estimate, update, clean up; on an error everything is as it was before the step."""
         self._opt_called = True  # torch's schedulers check it; not every step goes through ``step``
-        step = step or self._begin_step()
+        if step is None:
+            step = self._begin_step()
+        else:  # weights may have been set since its first forward pass
+            read_means(step.params, self.state)
         step.batch_factor = float(batch_size) if self.reduction == "mean" and batch_size is not None else 1.0
         if not self.steps:
             self._watch.check_noise(noise_ratio(step.means, step.stds))
@@ -227,12 +231,13 @@ class EstimatorOptimizer(PosteriorOptimizer):
             callback()
         return loss
 
-    def _begin_step(self) -> Step:
+    def _begin_step(self, read: bool = True) -> Step:
         statistics = self._statistics  # finds the modules, and refuses some, before anything has begun
         params = self._learning()
         if not params:
             raise RuntimeError("no parameter requires a gradient: there is nothing to sample")
-        read_means(params, self.state)
+        if read:
+            read_means(params, self.state)
         stds = [self.state[p]["std"] for p in params]
         return Step(
             params=params,
