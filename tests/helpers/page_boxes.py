@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (a script in another language)
 """What a browser says about the boxes of a page: what is cut off, and what overlaps."""
 
 from __future__ import annotations

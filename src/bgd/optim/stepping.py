@@ -137,6 +137,7 @@ class EstimatorOptimizer(PosteriorOptimizer):
                 noise_key=lambda number: self._noise_key(_SIGNS, self.steps, number),
                 enabled=lambda: not self._inside_sampled,
                 models=lambda: find_models(self._params()),
+                name_of=self.name_of,
             )
             self._attached = PASSES[self.estimator](host, self._shared_params)
         return self._attached
@@ -167,14 +168,14 @@ class EstimatorOptimizer(PosteriorOptimizer):
         passes.check_batch_size(self.reduction, batch_size)
         try:
             estimator = passes.estimator(closure, self.mc_samples, self.reduction == "mean")
-            return self._take_step(estimator, batch_size, passes.step if closure is None else None)
+            return self._take_step(estimator, batch_size, passes.step)
         finally:
             passes.clear()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients, and with them what backward passes have added to E[g eps] since the last step."""
         super().zero_grad(set_to_none)
-        self._passes.clear()
+        self._passes.clear_gradients()
 
     @torch.optim.Optimizer.profile_hook_step
     def step_with(self, estimator: Estimator, *, batch_size: int | None = None) -> Tensor | None:
@@ -211,7 +212,10 @@ class EstimatorOptimizer(PosteriorOptimizer):
     def _take_step(self, estimator: Estimator, batch_size: int | None, step: Step | None) -> Tensor | None:
         """Estimate, update, clean up; on an error everything is as it was before the step."""
         self._opt_called = True  # torch's schedulers check it; not every step goes through ``step``
-        step = step or self._begin_step()
+        if step is None:
+            step = self._begin_step()
+        else:  # weights may have been set since its first forward pass
+            read_means(step.params, self.state)
         step.batch_factor = float(batch_size) if self.reduction == "mean" and batch_size is not None else 1.0
         if not self.steps:
             self._watch.check_noise(noise_ratio(step.means, step.stds))

@@ -15,7 +15,7 @@ from shared_bgd import PAPER, shared_bgd
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from bgd import DistributedBGD
+from bgd import BGD, DistributedBGD
 
 STEPS = 3
 
@@ -53,9 +53,11 @@ def relative(p: torch.Tensor) -> float:
     return 0.3 * float(p.detach().abs().mean())
 
 
-REFUSED = ("trap", "trap-inside", "trap-batched", "plain")
+REFUSED = ("trap", "trap-inside", "trap-batched", "plain", "examples-uneven-wrapped")
+EXAMPLES = ("examples", "examples-closure", "examples-wrapped", "examples-accumulated", "examples-resumed")
+PAPER_ON_RANKS = {"estimator": "shared", "reduction": "sum", "max_move": None, "boost": None}
 MODES = ("samples", "samples-odd", "samples-batched", "samples-antithetic", "samples-function")
-MODES += ("samples-added", "batch", "batch-mean", "batch-wrapped", *REFUSED)
+MODES += ("samples-added", "batch", "batch-mean", "batch-wrapped", "examples-uneven", *EXAMPLES, *REFUSED)
 SETTINGS: dict[str, dict[str, Any]] = {
     "samples-odd": {"mc_samples": 5},
     "samples-antithetic": {"mc_samples": 2, "antithetic": True},  # the two of a pair are on different ranks
@@ -78,7 +80,49 @@ def worker(rank: int, folder: str) -> None:
     dist.destroy_process_group()
 
 
+def std_of(mode: str) -> float | None:
+    """Where noise differs, hardly any: the gradients of one process are left."""
+    return 1e-4 if "uneven" in mode else None
+
+
+def train_examples(model: nn.Module, optimizer: BGD, x: torch.Tensor, y: torch.Tensor, mode: str) -> None:
+    """A loop with noise of its own for each example, as one would write it on one process."""
+    for _ in range(STEPS):
+        if mode == "examples-closure":
+            optimizer.step(closure_of(model, x, y, "mean"))
+            continue
+        optimizer.zero_grad()
+        parts = 2 if mode == "examples-accumulated" else 1
+        for xs, ys in zip(x.chunk(parts), y.chunk(parts), strict=True):
+            (F.cross_entropy(model(xs), ys) / parts).backward()
+        optimizer.step()
+        if mode == "examples-resumed":
+            optimizer.load_state_dict(optimizer.state_dict())
+
+
+def run_examples(mode: str, rank: int) -> list[torch.Tensor]:
+    problem = Problem()
+    optimizer = DistributedBGD(problem.model.parameters(), seed=3 + rank, boost=64.0, std_init=std_of(mode))
+    model = DistributedDataParallel(problem.model) if "wrapped" in mode else problem.model
+    x, y = part_of(problem, rank, equal="uneven" not in mode)
+    if mode == "examples-accumulated":  # as one process, whose first micro-batch is the first half of both parts
+        rows = torch.arange(20).view(2, 2, 5)[:, rank].flatten()
+        x, y = problem.x[rows], problem.y[rows]
+    train_examples(model, optimizer, x, y, mode)
+    return [*posterior(optimizer), *problem.weights()]
+
+
+def single_examples(mode: str) -> list[torch.Tensor]:
+    torch.manual_seed(1)
+    problem = Problem()
+    optimizer = BGD(problem.model.parameters(), seed=3, boost=64.0, std_init=std_of(mode))
+    train_examples(problem.model, optimizer, problem.x, problem.y, mode)
+    return [*posterior(optimizer), *problem.weights()]
+
+
 def run_mode(mode: str, rank: int) -> list[torch.Tensor]:
+    if mode.startswith("examples"):
+        return run_examples(mode, rank)
     problem = Problem()
     model: nn.Module = problem.model
     x, y = problem.x, problem.y
@@ -98,7 +142,9 @@ def run_mode(mode: str, rank: int) -> list[torch.Tensor]:
         optimizer = shared_bgd(params, **settings)
     else:  # in "trap" the wrapper averages gradients over ranks with different noise
         early = params[:2] if mode == "samples-added" else params
-        optimizer = DistributedBGD(early, split="batch" if mode.startswith("batch") else "samples", **settings)
+        optimizer = DistributedBGD(
+            early, split="batch" if mode.startswith("batch") else "samples", **(PAPER_ON_RANKS | settings)
+        )
         if mode == "samples-added":
             optimizer.add_param_group({"params": params[2:]})
     batched = optimizer.batched(model, lambda net, x, y: F.cross_entropy(net(x), y, reduction="sum"), compile=False)
@@ -118,7 +164,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("mode", [mode for mode in MODES if mode not in REFUSED])
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode not in REFUSED and "examples" not in mode])
 def test_two_ranks_equal_one_process(folder: Path, mode: str) -> None:
     first, second = (torch.load(folder / f"{mode}-{rank}.pt", weights_only=True) for rank in range(2))
     expected = single(**SETTINGS.get(mode, {}))
@@ -128,6 +174,24 @@ def test_two_ranks_equal_one_process(folder: Path, mode: str) -> None:
     assert all(map(torch.equal, first, second))
 
 
+@pytest.mark.parametrize("mode", EXAMPLES)
+def test_two_ranks_give_each_example_the_noise_of_one_process(folder: Path, mode: str) -> None:
+    first, second = (torch.load(folder / f"{mode}-{rank}.pt", weights_only=True) for rank in range(2))
+    torch.testing.assert_close(first, single_examples(mode), rtol=1e-9, atol=1e-11)
+    assert all(map(torch.equal, first, second))
+
+
+def test_parts_of_unequal_size_add_up_too(folder: Path) -> None:
+    first, second = (torch.load(folder / f"examples-uneven-{rank}.pt", weights_only=True) for rank in range(2))
+    assert all(map(torch.equal, first, second))
+    torch.manual_seed(1)
+    before = torch.cat([w.flatten() for w in Problem().weights()])
+    moved, expected = (
+        torch.cat([w.flatten() for w in result[-4:]]) - before for result in (first, single_examples("examples-uneven"))
+    )
+    torch.testing.assert_close(moved, expected, rtol=0.02, atol=float(expected.abs().max()) / 500)
+
+
 @pytest.mark.parametrize(
     ("mode", "message"),
     [
@@ -135,6 +199,7 @@ def test_two_ranks_equal_one_process(folder: Path, mode: str) -> None:
         ("trap-inside", 'split="batch"'),
         ("trap-batched", 'split="batch"'),
         ("plain", "DistributedBGD"),
+        ("examples-uneven-wrapped", "differ in size, 20 examples"),
     ],
 )
 def test_a_wrapper_that_averages_gradients_is_refused(folder: Path, mode: str, message: str) -> None:
@@ -165,6 +230,8 @@ def test_more_ranks_than_samples_is_refused(tmp_path: Path) -> None:
     dist.init_process_group("gloo", init_method=f"file://{tmp_path}/alone", rank=0, world_size=1)
     try:
         p = nn.Parameter(torch.zeros(2))
+        with pytest.raises(ValueError, match='use split="batch"'):
+            DistributedBGD([p], split="samples", estimator="per_example")
         with pytest.raises(ValueError, match="'shards'"):
             DistributedBGD([p], split="shards")  # type: ignore[arg-type]
         optimizer = DistributedBGD([p], split="samples", mc_samples=1)

@@ -74,6 +74,9 @@ class Sharing(Protocol):
     def samples(self, count: int) -> range:
         """Those of ``count`` samples that this process draws."""
 
+    def place(self) -> tuple[int, int]:
+        """(i, n): this process has the i-th of n parts of the batch."""
+
     def reduce(self, sums: GradientSums, batch_factor: float) -> float:
         """Add up the sums of all processes; returns what turns them into sums over the examples of the batch."""
 
@@ -88,6 +91,10 @@ class Alone:
     def samples(self, count: int) -> range:
         """All of them."""
         return range(count)
+
+    def place(self) -> tuple[int, int]:
+        """The whole batch."""
+        return 0, 1
 
     def reduce(self, sums: GradientSums, batch_factor: float) -> float:
         """Nothing to add."""

@@ -20,6 +20,7 @@ class GradientSums:
         count: samples added.
         losses: of the samples, where known.
         has_gradient: whether any sample had a gradient for the parameter.
+        examples: in the batch; 0 where it is not known.
     """
 
     params: list[Tensor]
@@ -28,6 +29,7 @@ class GradientSums:
     count: int = 0
     losses: list[Tensor] = field(default_factory=list)
     has_gradient: list[bool] = field(default_factory=list)
+    examples: int = 0
 
     def add(self, eps: Sequence[Tensor], loss: Tensor | float | None) -> None:
         """Add the gradients of one sampled network, and its loss where it is known."""
@@ -50,7 +52,7 @@ class GradientSums:
     def clear(self) -> None:
         """Start again from zero."""
         torch._foreach_zero_([*self.e_g, *self.e_g_eps])
-        self.count, self.losses, self.has_gradient = 0, [], []
+        self.count, self.losses, self.has_gradient, self.examples = 0, [], [], 0
 
     def mean_loss(self) -> Tensor | None:
         """Over the sampled networks; None where no loss is known."""

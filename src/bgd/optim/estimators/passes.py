@@ -23,12 +23,14 @@ class Host(NamedTuple):
         noise_key: from the number of a pass to the key of its signs.
         enabled: whether passes are to be perturbed now.
         models: finds the modules around the parameters.
+        name_of: names a parameter in messages.
     """
 
     begin_step: Callable[[], Step]
     noise_key: Callable[[int], int]
     enabled: Callable[[], bool]
     models: Callable[[], Iterable[nn.Module]]
+    name_of: Callable[[Tensor], str]
 
 
 class Passes(Protocol):
@@ -49,7 +51,10 @@ class Passes(Protocol):
         """Refuse a batch size that is missing, or has no use."""
 
     def clear(self) -> None:
-        """Forget the passes since the last step."""
+        """Forget the passes of a step that has been taken."""
+
+    def clear_gradients(self) -> None:
+        """Forget backward passes whose gradients are thrown away."""
 
     def detach(self) -> None:
         """Leave the modules alone from now on."""
@@ -81,6 +86,9 @@ class SharedPasses:
         check_batch_size(reduction, batch_size)
 
     def clear(self) -> None:
+        """There is nothing to forget."""
+
+    def clear_gradients(self) -> None:
         """There is nothing to forget."""
 
     def detach(self) -> None:

@@ -30,7 +30,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
 from bgd.optim.noise import fold
 
@@ -55,18 +55,20 @@ def _sign_table(device: torch.device) -> Tensor:
     return (bits.float() * 2 - 1).to(device)
 
 
-def signs(key: int, rows: int, columns: int, like: Tensor) -> Tensor:
-    """A (rows, columns) matrix of +-1, a pure function of the key.
+def signs(key: int, rows: int, columns: int, like: Tensor, place: tuple[int, int] = (0, 1)) -> Tensor:
+    """A (rows, columns) matrix of +-1, a pure function of the key: the i-th of n such parts of a larger one.
 
     >>> signs(7, 2, 3, torch.zeros(1)).abs().unique()
     tensor([1.])
     """
-    need = rows * columns
+    part, parts = place
+    size = rows * columns
+    need = size * parts
     table = _sign_table(like.device)
     if need > len(table):
         table = table.repeat(-(-need // len(table)) + 1)
     start = key % (len(table) - need + 1)
-    return table[start : start + need].view(rows, columns).to(like.dtype)
+    return table[start + part * size : start + (part + 1) * size].view(rows, columns).to(like.dtype)
 
 
 class Perturbation(TorchFunctionMode):
@@ -78,10 +80,24 @@ class Perturbation(TorchFunctionMode):
         batch: number of examples.
         key: of the signs of this pass.
         shared: numbers of parameters that are used in several ways, and so get one sample for the whole batch.
+        place: (i, n): the examples are the i-th of n equal parts of a batch, each with its own signs.
+        cautious: whether examples may be in the second dimension (time first), so that inputs which leave it open get
+            one sample for the whole batch.
+
+    Attributes:
+        time_first: whether the module that runs now has its examples in the second dimension.
     """
 
     def __init__(
-        self, params: Sequence[Tensor], noise: Sequence[Tensor], batch: int, key: int, shared: frozenset[int]
+        self,
+        params: Sequence[Tensor],
+        noise: Sequence[Tensor],
+        batch: int,
+        key: int,
+        shared: frozenset[int],
+        *,
+        place: tuple[int, int] = (0, 1),
+        cautious: bool = False,
     ) -> None:
         super().__init__()
         self.batch = batch
@@ -91,7 +107,9 @@ class Perturbation(TorchFunctionMode):
         self._noise = noise
         self._numbers = {id(p): i for i, p in enumerate(params)}
         self._uses: dict[int, str] = {}
-        self._time_major = False
+        self.time_first = False
+        self._place = place
+        self._cautious = cautious
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -170,12 +188,12 @@ class Perturbation(TorchFunctionMode):
     def _attention(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Attention calls ``F.linear`` inside: run its own code, intercepted too; its inputs are (time, batch, ...)."""
         query = args[0] if args else kwargs["query"]
-        before, self._time_major = self._time_major, query.dim() == 3
+        before, self.time_first = self.time_first, query.dim() == 3
         try:
             with self:
                 return _attention_without_dispatch()(*args, **kwargs)
         finally:
-            self._time_major = before
+            self.time_first = before
 
     # --- noise
 
@@ -184,9 +202,9 @@ class Perturbation(TorchFunctionMode):
     ) -> Tensor:
         """The signs of a dimension of a parameter, shaped so that they multiply ``like`` example by example."""
         position, repeat = layout
-        matrix = signs(fold(self._key, i, dim), self.batch, features, like)
+        matrix = signs(fold(self._key, i, dim), self.batch, features, like, self._place)
         if repeat > 1:
-            matrix = matrix.repeat(repeat, 1) if self._time_major else matrix.repeat_interleave(repeat, 0)
+            matrix = matrix.repeat(repeat, 1) if self.time_first else matrix.repeat_interleave(repeat, 0)
         middle = max(like.dim() - 2 - spatial - position, 0)
         return matrix.view(len(matrix), *[1] * middle, features, *[1] * spatial)
 
@@ -195,9 +213,11 @@ class Perturbation(TorchFunctionMode):
         sizes = input.shape[:-1]
         if not sizes or not self.batch:
             return None
-        if self._time_major and len(sizes) == 2:
+        if self.time_first and len(sizes) == 2:
             return (1, 1) if sizes[1] == self.batch else None
         if sizes[0] % self.batch == 0 and sizes[0]:
+            if self._cautious and len(sizes) == 2 and sizes[1] == self.batch:
+                return None
             return 0, sizes[0] // self.batch
         return next(((i, 1) for i, size in enumerate(sizes) if size == self.batch), None)
 
@@ -256,13 +276,3 @@ def _attention_without_dispatch() -> Callable[..., Any]:
     copy = types.FunctionType(original.__code__, names, original.__name__, original.__defaults__, original.__closure__)
     copy.__kwdefaults__ = original.__kwdefaults__
     return copy
-
-
-def batch_size_of(args: Any, kwargs: Any) -> int:
-    """The number of examples in the inputs of a module: the first size of their first tensor; 0 where there is none.
-
-    >>> batch_size_of((torch.zeros(8, 3),), {})
-    8
-    """
-    sizes = [len(leaf) for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor) and leaf.dim()]
-    return sizes[0] if sizes else 0
