@@ -45,8 +45,7 @@ class GradientRecord:
         ratios = [_ratios(e, f) for e, f in zip(self._elements, now, strict=True)]
         known = [ratio for ratio in ratios if ratio.numel()]
         rest = float(torch.cat(known).median()) if known else 1.0  # of those whose elements here are all 0
-        found = [float(ratio.median()) if ratio.numel() else rest for ratio in ratios]
-        return found
+        return [float(ratio.median()) if ratio.numel() else rest for ratio in ratios]
 
 
 def _same(before: Tensor | None, now: Tensor | None) -> bool:
