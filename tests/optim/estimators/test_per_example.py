@@ -2,56 +2,22 @@
 
 import copy
 import io
-import math
 import warnings
 
 import pytest
 import torch
 import torch.nn.functional as F
+from estimates import BATCH, agree, sample_expectations
 from shared_bgd import shared_bgd
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from bgd import BGD
-from bgd.optim.estimators.perturbation import Perturbation
-
-BATCH = 8
 
 
 def make(model: nn.Module, **settings) -> BGD:
     defaults = {"std_init": 0.1, "seed": 0, "estimator": "per_example", "reduction": "sum", "std_max": None}
     return shared_bgd(model.parameters(), **(defaults | settings))
-
-
-def sample_expectations(model: nn.Module, loss, passes: int, std: float, shared: bool) -> list[tuple[Tensor, Tensor]]:
-    """Means of g and g eps over many passes with their squared standard errors, all parameters in one row."""
-    params = list(model.parameters())
-    generator = torch.Generator().manual_seed(int(shared))
-    rows: list[list[Tensor]] = [[], []]
-    for number in range(passes):
-        eps = [torch.randn(p.shape, generator=generator, dtype=p.dtype) for p in params]
-        model.zero_grad()
-        if shared:
-            before = [p.detach().clone() for p in params]
-            with torch.no_grad():
-                torch._foreach_add_(params, eps, alpha=std)
-            loss(model).backward()
-            with torch.no_grad():
-                torch._foreach_copy_(params, before)
-            products = [p.grad * e for p, e in zip(params, eps, strict=True)]
-        else:
-            noise = [(std * e).requires_grad_() for e in eps]
-            with Perturbation(params, noise, BATCH, 7919 * number, frozenset()):
-                value = loss(model)
-            value.backward()
-            products = [z.grad * e for z, e in zip(noise, eps, strict=True)]
-        rows[0].append(torch.cat([p.grad.flatten() for p in params]))
-        rows[1].append(torch.cat([g.flatten() for g in products]))
-    found = []
-    for kind in rows:
-        values = torch.stack(kind).double()
-        found.append((values.mean(0), values.var(0) / passes))
-    return found
 
 
 class SmallTransformer(nn.Module):
@@ -102,16 +68,7 @@ def test_agrees_in_mean_with_networks_shared_by_the_batch(name: str) -> None:
     def loss(net: nn.Module) -> Tensor:
         return F.cross_entropy(net(x), y, reduction="sum")
 
-    for ours, theirs in zip(
-        sample_expectations(model, loss, 400, 0.1, shared=False),
-        sample_expectations(model, loss, 400, 0.1, shared=True),
-        strict=True,
-    ):
-        scores = (ours[0] - theirs[0]) / (ours[1] + theirs[1]).sqrt().clamp(min=1e-12)
-        # standard normal scores: their largest of n is below sqrt(2 log n) + 2 with probability above 0.99
-        assert scores.abs().max() < math.sqrt(2 * math.log(len(scores))) + 2
-        # weights share their noise, so the scores are correlated: a loose bound on the mean square
-        assert scores.square().mean() < 2.5
+    agree(model, loss, passes=400)
 
 
 def test_expectations_of_a_linear_model_and_a_quadratic_loss_are_exact() -> None:
