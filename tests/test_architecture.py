@@ -7,7 +7,19 @@ import sys
 import import_graph
 import pytest
 
-HEART = ("_version", "errors", "files", "losses", "plugins", "validation", "optim", "inference", "nets", "exact")
+HEART = (
+    "_version",
+    "errors",
+    "files",
+    "losses",
+    "plugins",
+    "validation",
+    "optim",
+    "inference",
+    "nets",
+    "exact",
+    "streams",
+)
 FLOW = (*HEART, "data", "scenarios", "methods", "runs", "experiments", "report", "api", "cli", "__main__")
 """A folder imports from those before it, and never from those behind it."""
 
