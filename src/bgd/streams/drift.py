@@ -125,8 +125,9 @@ class Expectation:
     def __init__(self, memory: int) -> None:
         k = len(RATES)
         self.decay = 1 - 1 / (5 * memory)
-        self.averages = np.zeros((2, k))
-        self.gram, self.products, self.weights = np.zeros((2, k, k)), np.zeros((2, k)), np.zeros((2, k))
+        self.averages: NDArray[np.float64] = np.zeros((2, k))
+        self.gram: NDArray[np.float64] = np.zeros((2, k, k))
+        self.products, self.weights = np.zeros((2, k)), np.zeros((2, k))
         self.count = 0
 
     def __call__(self) -> tuple[float, float]:
