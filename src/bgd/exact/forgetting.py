@@ -25,7 +25,7 @@ def forget(head: Head, phi: Array, targets: Array, weights: Array | None = None)
     check_batch(head, phi, targets, weights)
     root: Array = np.ones((phi.shape[-2], 1)) if weights is None else np.sqrt(weights)[:, None]
     phi, targets = phi * root, targets * root
-    gain = phi @ head.covariance
+    gain: Array = phi @ head.covariance
     unknown = "these examples are not part of what the head has learnt, so they cannot be forgotten"
     factor = cholesky(np.eye(phi.shape[-2]) - gain @ transpose(phi), unknown)
     gain, error = np.linalg.solve(factor, gain), np.linalg.solve(factor, targets - phi @ head.mean)
