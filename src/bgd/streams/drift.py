@@ -127,7 +127,8 @@ class Expectation:
         self.decay = 1 - 1 / (5 * memory)
         self.averages: NDArray[np.float64] = np.zeros((2, k))
         self.gram: NDArray[np.float64] = np.zeros((2, k, k))
-        self.products, self.weights = np.zeros((2, k)), np.zeros((2, k))
+        self.products: NDArray[np.float64] = np.zeros((2, k))
+        self.weights: NDArray[np.float64] = np.zeros((2, k))
         self.count = 0
 
     def __call__(self) -> tuple[float, float]:
@@ -145,7 +146,7 @@ class Expectation:
             if self.count % REFIT == 0:
                 ridged = self.gram + RIDGE * np.eye(len(RATES))
                 self.weights = np.linalg.solve(ridged, self.products[..., None])[..., 0]
-        self.averages = h + RATES * (g - h)
+        self.averages = np.asarray(h + RATES * (g - h), dtype=np.float64)
 
     ARRAYS: Final = ("averages", "gram", "products", "weights")
 
