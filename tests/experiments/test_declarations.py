@@ -23,6 +23,7 @@ NAMES = (
     "cifar10-vgg",
     "cifar10-timing",
     "long-training",
+    "exact-head",
 )
 
 
@@ -62,6 +63,7 @@ def test_every_preset_can_run(name):
         ("cifar10-vgg", ["bgd", "noisy-kfac"]),
         ("cifar10-timing", ["sgd", "K = 2"]),
         ("long-training", ["BGD"]),
+        ("exact-head", ["exact-head"]),
     ],
 )
 def test_smoke(name, rows, tmp_path, monkeypatch):

@@ -32,7 +32,7 @@ def forget(head: Head, phi: Array, targets: Array, weights: Array | None = None)
     return head._replace(
         mean=head.mean - transpose(gain) @ error,
         covariance=head.covariance + transpose(gain) @ gain,
-        examples=head.examples - float(np.sum(root**2)),
+        examples=np.asarray(head.examples - float(np.sum(root**2))),
         residual=head.residual - np.square(error).sum(-2),
     )
 
@@ -50,8 +50,8 @@ def fade(head: Head, gamma: ArrayLike) -> Head:
     factor = _discount(gamma)
     return head._replace(
         covariance=head.covariance / factor[..., None, None],
-        remaining=head.remaining * factor,
-        examples=head.examples * factor,
+        remaining=np.asarray(head.remaining * factor),
+        examples=np.asarray(head.examples * factor),
         residual=head.residual * factor[..., None],
     )
 

@@ -34,6 +34,6 @@ def merge(one: Head, other: Head) -> Head:
     return one._replace(
         mean=mean,
         covariance=(covariance + transpose(covariance)) / 2,
-        examples=one.examples + other.examples,
+        examples=np.asarray(one.examples + other.examples),
         residual=square - (mean * (sums[0] + sums[1])).sum(-2),
     )

@@ -19,6 +19,7 @@ from bgd.experiments.builtin import (
     continuous_search,
     digits,
     discrete_permuted_mnist,
+    exact_head,
     labels_trick,
     labels_trick_coefficients,
     long_training,
@@ -50,6 +51,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         cifar10_vgg,
         cifar10_timing,
         long_training,
+        exact_head,
     )
 }
 """Every built-in experiment by name: one file each."""

@@ -15,7 +15,7 @@ from bgd.validation import check_whole
 
 SAMPLES = 100_000
 """Patches that whitening is estimated from."""
-CHUNK = 2**22
+CHUNK = 2**20
 """Numbers in a map of responses at a time: what fits the cache of a CPU."""
 
 
