@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bgd.streams.encoding import Table
 from bgd.streams.filters import Array, learn_
 from bgd.streams.maps import FeatureMap
 from bgd.streams.mixture import Group, Mixture, chunks, members
+
+Codes: TypeAlias = NDArray[np.integer[Any]]
 
 LEAST_PROBABILITY = 1e-4
 """Evidence counts no probability below this: one surprise shall not silence a member for ever."""
@@ -53,14 +57,14 @@ class ClassMixture(Mixture):
     def _member_probas(self, table: Table) -> Array:
         return np.concatenate([f.proba for f in self.expect(table)[1]])
 
-    def learn(self, table: Table, codes: np.ndarray, importance: Array) -> None:
-        """Learn labels ``codes`` (B,), each with its weight above 0; new codes are the next whole numbers."""
+    def learn(self, table: Table, codes: Codes, importance: Array, outputs: int = 0) -> None:
+        """Learn labels ``codes`` (B,), each with its weight above 0; ``outputs`` declares classes to come."""
         for part in chunks(len(table)):
-            self._learn_chunk(table[part], codes[part], importance[part])
+            self._learn_chunk(table[part], codes[part], importance[part], outputs)
 
-    def _learn_chunk(self, table: Table, codes: np.ndarray, importance: Array) -> None:
+    def _learn_chunk(self, table: Table, codes: Codes, importance: Array, declared: int) -> None:
         before = self.outputs
-        outputs = max(before, int(codes.max()) + 1)
+        outputs = max(before, int(codes.max()) + 1, declared)
         forecasts = self.prepare(table, outputs)
         if outputs > before > 0:
             self._discourage(before)

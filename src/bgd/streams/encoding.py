@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,12 @@ class Table:
             return Table(None, self.records[part])
         return Table(self.numbers[part])
 
+    def take(self, rows: Sequence[int]) -> Table:
+        """These rows."""
+        if self.numbers is None:
+            return Table(None, [self.records[i] for i in rows])
+        return Table(self.numbers[list(rows)])
+
     def same(self, other: Table) -> bool:
         """Whether both hold the same rows."""
         if self.numbers is None or other.numbers is None:
@@ -53,38 +59,49 @@ def read_table(x: Any) -> Table:
     >>> read_table([{"a": 1, "b": "red"}]).records
     [{'a': 1, 'b': 'red'}]
     """
-    if hasattr(x, "columns") and hasattr(x, "to_dict"):
-        names = list(x.columns)
-        return Table(None, [dict(zip(names, row, strict=True)) for row in x.itertuples(index=False, name=None)])
-    if isinstance(x, Mapping):
-        raise SettingError("one dict is one row: pass a list of dicts, as [row]")
-    if isinstance(x, list | tuple) and x and all(isinstance(row, Mapping) for row in x):
-        return Table(None, list(x))
-    if hasattr(x, "toarray"):
-        x = x.toarray()
-    x = np.asarray(x)
+    if (records := read_records(x)) is not None:
+        return Table(None, records)
+    x = np.asarray(x.toarray() if hasattr(x, "toarray") else x)
     if x.ndim != 2:
         raise SettingError(
             f"expected rows of features, a 2D array, got one of shape {x.shape}. Reshape your data: "
             "x.reshape(1, -1) is one row, x.reshape(-1, 1) is one feature"
         )
-    if np.iscomplexobj(x):
-        raise SettingError("Complex data not supported: pass real and imaginary parts as features")
-    if x.dtype.kind in "OUS" and (records := _mixed(x)) is not None:
-        return Table(None, records)
     return Table(x.astype(np.float64))
 
 
-def _mixed(x: np.ndarray[Any, Any]) -> list[dict[int, Any]] | None:
-    """The rows of an array with categories, None where all can be read as numbers."""
-    for value in x.flat:
-        if not isinstance(value, str | int | float | bool | bytes | np.generic | None):
-            raise TypeError(f"argument must be a string or a number, got {value!r} of type {type(value).__name__}")
-    try:
-        x.astype(np.float64)
-    except (TypeError, ValueError):
-        return [dict(enumerate(row)) for row in x.tolist()]
+def read_records(x: Any) -> list[Mapping[Any, Any]] | None:
+    """The rows of what has names or categories: dicts, DataFrames with other columns than numbers, arrays with strings.
+
+    >>> read_records(np.array([[1, "red"]], dtype=object))
+    [{0: 1, 1: 'red'}]
+    >>> read_records(np.ones((1, 1)))
+    """
+    if hasattr(x, "toarray"):  # sparse; one kind of it is a dict
+        return None
+    if isinstance(x, Mapping):
+        raise SettingError("one dict is one row: pass a list of dicts, as [row]")
+    if isinstance(x, list | tuple) and x and isinstance(x[0], Mapping):
+        return list(x)
+    if hasattr(x, "dtypes") and hasattr(x, "itertuples"):
+        if all(getattr(kind, "kind", "O") in "biuf" for kind in x.dtypes):
+            return None
+        return frame_records(x)
+    if isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind in "OUS":
+        for value in x.flat:
+            if not isinstance(value, str | int | float | bool | bytes | np.generic | None):
+                raise TypeError(f"argument must be a string or a number, got {value!r} of type {type(value).__name__}")
+        try:
+            x.astype(np.float64)
+        except (TypeError, ValueError):
+            return [dict(enumerate(row)) for row in x.tolist()]
     return None
+
+
+def frame_records(frame: Any) -> list[Mapping[Any, Any]]:
+    """The rows of a DataFrame."""
+    names = list(frame.columns)
+    return [dict(zip(names, row, strict=True)) for row in frame.itertuples(index=False, name=None)]
 
 
 @dataclass
@@ -137,9 +154,9 @@ class Encoder:
         """Raw values (B, columns), NaN where missing; ``grow`` adds what is new to the vocabulary."""
         if table.numbers is not None:
             return self._read_numbers(table.numbers, grow)
-        cells = [[self._cells(row, grow)] for row in table.records]
+        cells = [self._cells(row, grow) for row in table.records]
         x = np.where(self.indicator, 0.0, np.full((len(cells), len(self.indicator)), np.nan))
-        for i, (row,) in enumerate(cells):
+        for i, row in enumerate(cells):
             for column, value in row:
                 x[i, column] = value if self.indicator[column] or np.isnan(x[i, column]) else x[i, column] + value
         if grow and not self.scale:
@@ -162,8 +179,8 @@ class Encoder:
     def _cells(self, row: Mapping[Any, Any], grow: bool) -> list[tuple[int, float]]:
         """(column, value) of each feature of a record that the vocabulary has."""
         found = []
-        for name, value in row.items():
-            text, number, indicator = _meaning(name, value)
+        for name in sorted(row, key=str):
+            text, number, indicator = _meaning(name, row[name])
             column = self.columns.get(text)
             if column is None and len(self.columns) >= ROOM:
                 text, indicator = f"shared {zlib.crc32(text.encode()) % SHARED}", False
@@ -200,15 +217,3 @@ def _meaning(name: object, value: object) -> tuple[str, float, bool]:
     if type(value).__name__ in ("NAType", "NaTType"):
         return f"{name} is missing", 1.0, True
     return f"{name}={value}", 1.0, True
-
-
-def finite_rows(y: Iterable[float], what: str) -> None:
-    """Refuse NaN and infinity.
-
-    >>> finite_rows(np.array([1.0, np.nan]), "y")
-    Traceback (most recent call last):
-    bgd.errors.SettingError: y contains NaN or infinity in row 1: drop that row, or repair it
-    """
-    bad = ~np.isfinite(np.asarray(y, np.float64))
-    if bad.any():
-        raise SettingError(f"{what} contains NaN or infinity in row {np.argwhere(bad)[0][0]}: drop that row, or repair it")

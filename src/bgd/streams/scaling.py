@@ -1,4 +1,4 @@
-"""Running standardisation of columns: z = 3 tanh((x - mean) / (3 std)), so that a wild value stays within 3.
+"""Running standardisation of columns: z = (x - mean) / std, which grows as a logarithm beyond 3, and up to 6.
 
 Mean and variance are running ones over the last ``WINDOW`` examples (all, while there are fewer). A value further than
 ``WILD`` stds from the mean counts as one so far, which keeps heavy tails from hiding all other values; a lasting change of
@@ -70,11 +70,14 @@ def standardise(scaling: Scaling, x: Array) -> Array:
 
     >>> standardise(Scaling(np.full(1, 9.0), np.full(1, 5.0), np.full(1, 4.0)), np.array([[5.0], [1e9], [np.nan]]))
     array([[0.],
-           [3.],
+           [6.],
            [0.]])
     """
     std = np.sqrt(scaling.variance)
     usable = std > 1e-9 * np.abs(scaling.mean)
-    z = (x - scaling.mean) / np.where(usable, BOUND * std, 1.0)
-    result: Array = BOUND * np.tanh(np.where(usable & ~np.isnan(z), z, 0.0))
+    z = np.where(usable & ~np.isnan(x), (x - scaling.mean) / np.where(usable, std, 1.0), 0.0)
+    beyond = np.maximum(np.abs(z) - BOUND, 0.0)
+    if not beyond.any():
+        return z
+    result: Array = np.copysign(np.minimum(np.abs(z), BOUND) + np.minimum(np.log1p(beyond), BOUND), z)
     return result
