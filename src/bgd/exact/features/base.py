@@ -40,7 +40,7 @@ class Features(nn.Module):
         if not self.fitted:
             if not torch.isfinite(x).all():
                 raise ExactError("the first inputs contain NaN or infinity: replace or drop those examples")
-            with torch.no_grad():
+            with torch.no_grad(), evaluating(self):
                 self.adapt(x)
                 square = self.transform(x[:FIRST]).double().square().sum(1).mean()
                 self.scale.copy_(square.clamp_min(1e-12).rsqrt())
@@ -58,4 +58,4 @@ class Features(nn.Module):
         """The features (B, dim)."""
         with evaluating(self):
             phi = self.transform(x) * self.scale
-        return torch.cat([phi, phi.new_ones(len(phi), 1)], dim=1)
+        return torch.nn.functional.pad(phi, (0, 1), value=1.0)

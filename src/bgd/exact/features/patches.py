@@ -96,6 +96,8 @@ class Patches(Features):
 
     def transform(self, x: Tensor) -> Tensor:
         """The pooled responses, for a few images at a time."""
+        if torch.onnx.is_in_onnx_export():  # where the number of images is not known
+            return self._responses(x)
         places = math.prod(side - self.size + 1 for side in x.shape[2:])
         step = max(1, CHUNK // (places * len(self.filters)))
         return torch.cat([self._responses(chunk) for chunk in torch.split(x, step)])
