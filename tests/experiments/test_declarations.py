@@ -2,6 +2,7 @@
 
 import pytest
 
+from bgd.data.tables import RIVER_TABLES
 from bgd.experiments import EXPERIMENTS, find, make_plan
 from bgd.experiments.layers import resolve
 from bgd.experiments.storage import Declaration, declare, read_comparison
@@ -24,6 +25,7 @@ NAMES = (
     "cifar10-timing",
     "long-training",
     "exact-head",
+    "tabular-streams",
 )
 
 
@@ -40,9 +42,8 @@ def test_every_preset_can_run(name):
     for preset in experiment.presets:
         configs = make_plan(experiment, preset).configs  # validates every run's settings and scenario
         assert len({config.digest for config in configs}) == len(configs)
-    assert {name for config in make_plan(experiment, "smoke").configs for name in data_names(config.setup.data)} == {
-        "digits"
-    }
+    used = {name for config in make_plan(experiment, "smoke").configs for name in data_names(config.setup.data)}
+    assert used == {"digits"} or used <= set(RIVER_TABLES), "neither files nor network"
 
 
 # two methods of each are enough: every method has its own tests, and the demo runs as a whole elsewhere
@@ -64,6 +65,7 @@ def test_every_preset_can_run(name):
         ("cifar10-timing", ["sgd", "K = 2"]),
         ("long-training", ["BGD"]),
         ("exact-head", ["exact-head"]),
+        ("tabular-streams", ["StreamClassifier", "Adam", "river: logistic regression"]),
     ],
 )
 def test_smoke(name, rows, tmp_path, monkeypatch):

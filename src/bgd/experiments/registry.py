@@ -27,6 +27,7 @@ from bgd.experiments.builtin import (
     mnist_classification,
     permuted_mnist,
     split_mnist,
+    tabular_streams,
     vision_mix,
 )
 from bgd.experiments.declaration import Experiment, ExperimentError
@@ -52,6 +53,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         cifar10_timing,
         long_training,
         exact_head,
+        tabular_streams,
     )
 }
 """Every built-in experiment by name: one file each."""

@@ -145,7 +145,8 @@ class Expectation:
             self.count += 1
             if self.count % REFIT == 0:
                 ridged = self.gram + RIDGE * np.eye(len(RATES))
-                self.weights = np.linalg.solve(ridged, self.products[..., None])[..., 0]
+                solved = np.linalg.solve(ridged, self.products[..., None])
+                self.weights = np.asarray(solved[..., 0], dtype=np.float64)
         self.averages = np.asarray(h + RATES * (g - h), dtype=np.float64)
 
     ARRAYS: Final = ("averages", "gram", "products", "weights")
