@@ -25,6 +25,7 @@ NAMES = (
     "cifar10-timing",
     "long-training",
     "exact-head",
+    "exact-head-permuted",
     "tabular-streams",
 )
 
@@ -65,6 +66,7 @@ def test_every_preset_can_run(name):
         ("cifar10-timing", ["sgd", "K = 2"]),
         ("long-training", ["BGD"]),
         ("exact-head", ["exact-head"]),
+        ("exact-head-permuted", ["exact-head", "bgd"]),
         ("tabular-streams", ["StreamClassifier", "Adam", "river: logistic regression"]),
     ],
 )
