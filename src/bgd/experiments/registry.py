@@ -20,6 +20,8 @@ from bgd.experiments.builtin import (
     defaults,
     digits,
     discrete_permuted_mnist,
+    exact_head,
+    exact_head_permuted,
     labels_trick,
     labels_trick_coefficients,
     long_training,
@@ -27,6 +29,7 @@ from bgd.experiments.builtin import (
     mnist_classification,
     permuted_mnist,
     split_mnist,
+    tabular_streams,
     vision_mix,
 )
 from bgd.experiments.declaration import Experiment, ExperimentError
@@ -52,6 +55,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         cifar10_vgg,
         cifar10_timing,
         long_training,
+        exact_head,
+        tabular_streams,
     )
 }
 """Every built-in experiment by name: one file each."""

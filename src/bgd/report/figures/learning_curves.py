@@ -19,6 +19,9 @@ from bgd.runs.result import Evaluation, Fit
 LOSS_LIMIT = 3.0
 """In units of the largest loss at the start: where the axis of training losses ends, if one exceeds it."""
 
+TASKS = "Test accuracy averaged over all tasks, also those still to come, against the number of batches."
+WINDOWS = "Accuracy of predictions made before their examples were learnt, each point over the batches since the last."
+
 
 @dataclass
 class _Curves:
@@ -46,11 +49,12 @@ def plot_learning_curves(comparison: Comparison) -> Iterator[Plot]:
         seeds = describe_seeds(comparison.column(column))
         suffix, file_suffix = column_suffix(comparison, column), column_file_suffix(comparison, column)
         if curves.accuracy:
-            title = ("Accuracy over time" if curves.loss else "Test accuracy over time") + suffix
+            prequential = any(run.prequential for entry in comparison.column(column) for run in entry.runs)
+            title = ("Accuracy over time" if curves.loss or prequential else "Test accuracy over time") + suffix
             yield Plot(
                 f"learning-curves{file_suffix}",
                 title,
-                "Test accuracy averaged over all tasks, also those still to come, against the number of batches."
+                (WINDOWS if prequential else TASKS)
                 + " Beside it the accuracy on training images." * bool(curves.loss)
                 + seeds,
                 describe_ends(curves.accuracy),
