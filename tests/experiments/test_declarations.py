@@ -227,6 +227,13 @@ def test_times_of_the_paper():
         ),
         (
             "discrete-permuted-mnist",
+            "BGD",
+            "20 epochs, width 2000",
+            {"std_init": 0.015, "mc_samples": 10, "lr": 1.0},
+            {"stream.batch_size": 256, "stream.epochs": 20, "net.widths": (2000, 2000), "data.pad": 0},
+        ),
+        (
+            "discrete-permuted-mnist",
             "VCL",
             "figure of 300 epochs",
             {"lr": 0.001},
