@@ -18,6 +18,8 @@ NAMES = (
     "discrete-permuted-mnist",
     "mnist-classification",
     "mc-samples",
+    "split-mnist-initialisation",
+    "collapse",
     "digits",
     "vision-mix",
     "cifar-10-100",
@@ -60,6 +62,8 @@ def test_every_preset_can_run(name):
         ("discrete-permuted-mnist", ["bgd", "vcl"]),
         ("mnist-classification", ["bgd", "bbb"]),
         ("mc-samples", ["K = 10", "K = 2, antithetic, capped"]),
+        ("split-mnist-initialisation", ["Xavier, zero biases", "Xavier, biases of the script, joined heads"]),
+        ("collapse", ["two networks", "one pass, torch's noise"]),
         ("vision-mix", ["bgd", "OL, Kronecker", "AL, diagonal"]),
         ("cifar-10-100", ["bgd", "si"]),
         ("cifar10-vgg", ["bgd", "noisy-kfac"]),
@@ -145,14 +149,21 @@ def test_times_of_the_paper():
             "BGD",
             "accuracy",
             {"mc_samples": 10, "lr": 1.0, "std_init": 0.02},
-            {"stream.epochs": 20, "stream.batch_size": 64, "net.name": "lenet", "data.normalise": "own"},
+            {
+                "stream.epochs": 20,
+                "stream.batch_size": 64,
+                "stream.augment.crop": 0,
+                "net.name": "lenet",
+                "net.heads": "own",
+                "data.normalise": "own",
+            },
         ),
         (
             "cifar-10-100",
             "BGD",
             "accuracy",
             {"mc_samples": 10, "lr": 2.0, "std_init": 0.019},
-            {"stream.epochs": 150, "stream.batch_size": 256, "net.name": "zenke", "test.inference": "map"},
+            {"stream.epochs": 150, "stream.augment.crop": 4, "net.name": "zenke", "test.inference": "map"},
         ),
         ("cifar-10-100", "SI", "accuracy", {"lr": 0.001, "coefficient": 0.01, "damping": 0.001}, {"scenario": "task"}),
         (
@@ -222,6 +233,13 @@ def test_times_of_the_paper():
         ),
         (
             "discrete-permuted-mnist",
+            "BGD",
+            "20 epochs, width 2000",
+            {"std_init": 0.015, "mc_samples": 10, "lr": 1.0},
+            {"stream.batch_size": 256, "stream.epochs": 20, "net.widths": (2000, 2000), "data.pad": 0},
+        ),
+        (
+            "discrete-permuted-mnist",
             "VCL",
             "figure of 300 epochs",
             {"lr": 0.001},
@@ -254,3 +272,29 @@ def test_the_papers_seeds():
     for name in ("labels-trick", "split-mnist", "permuted-mnist"):
         assert find(name).seeds == tuple(range(2019, 2029))
     assert find("continuous-permuted-mnist").seeds == (2019, 2020, 2021)
+
+
+def test_only_cifar10_is_augmented_in_the_vision_mix():
+    members = resolve(find("vision-mix"), "paper", "BGD", "accuracy", 2019).setup.data.mix
+    assert [bool(one.augment) for one in members] == [one.name == "cifar10" for one in members]
+
+
+def test_one_row_of_the_factorial_is_one_setting_for_all_cells():
+    """Weights x biases, and nothing else: no cell has a setting of its own but the std_init that names it."""
+    experiment = find("split-mnist-initialisation")
+    configs = make_plan(experiment, "paper").configs
+    assert len(configs) == 10 * (6 * 7 + 1)
+    for column in experiment.columns:
+        cells = [c for c in configs if (c.column, c.seed) == (column, 2019) and c.setup.net.heads == "own"]
+        assert len({c.setup.net.init for c in cells}) == len(cells) == 6
+        assert len({str((c.settings, c.setup.model_copy(update={"net": None}))) for c in cells}) == 1
+    assert {c.settings["mc_samples"] for c in configs} == {10}
+    assert {c.settings["std_max"] for c in configs} == {None}
+
+
+def test_collapses_are_counted_over_the_papers_first_task():
+    configs = make_plan(find("collapse"), "paper").configs
+    assert len(configs) == 13 * 3 * 50
+    lengths = {c.column: c.setup.stream.iterations for c in configs if c.setup.stream.kind == "continuous"}
+    assert lengths == {"permuted, 0.06": 250}
+    assert {c.settings["std_init"] for c in configs} == {0.06, 0.05, 0.02}

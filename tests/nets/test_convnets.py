@@ -8,7 +8,7 @@ from scipy import stats
 from torch import nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from bgd.nets import VGG, VGG11, VGG16, ConvNet, LeNet, ZenkeNet, initialise
+from bgd.nets import VGG, VGG11, VGG16, ConvNet, LeNet, ZenkeNet, build_net, initialise
 from bgd.nets.convnet import conv
 
 NETS = {
@@ -212,3 +212,9 @@ def test_own_layers_are_initialised_or_rejected():
         ConvNet((1, 8, 8), 3, [conv(1, 4, 3), nn.PReLU(device="meta")])
     with pytest.raises(ValueError, match='on the device "meta"'):
         ConvNet((1, 8, 8), 3, [conv(1, 4, 3), nn.GroupNorm(2, 4)])
+
+
+def test_the_hidden_layer_of_lenet_is_linear_unless_asked():
+    assert [type(m).__name__ for m in LeNet().hidden] == ["Linear"]
+    assert [type(m).__name__ for m in LeNet(relu=True).hidden] == ["Linear", "ReLU"]
+    assert [type(m).__name__ for m in build_net("lenet-relu", (3, 32, 32), 10).hidden] == ["Linear", "ReLU"]

@@ -5,7 +5,7 @@ import torch
 from scipy import stats
 from torch import nn
 
-from bgd.nets import he_, he_out_, initialise, torch_, xavier_
+from bgd.nets import INITS, MLP, NETS, build_net, he_, he_out_, initialise, torch_, xavier_
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -25,6 +25,53 @@ def test_xavier_samples_normals_of_the_documented_variances(layer, weight_varian
     for values, variance in ((layer.weight, weight_variance), (layer.bias, bias_variance)):
         scaled = values.detach().flatten()[:20_000].numpy() / math.sqrt(variance)
         assert stats.kstest(scaled, "norm").pvalue > 0.01
+
+
+def test_each_head_starts_as_a_layer_of_its_own():
+    """In the paper's authors' code every task has an nn.Linear(n, C)."""
+    sizes = (1000, 3000)
+    layer = nn.Linear(20, sum(sizes))
+    xavier_(layer, seeded(), heads=sizes)
+    rows = zip(layer.weight.split(sizes), layer.bias.split(sizes), sizes, strict=True)
+    for weight, bias, outputs in rows:
+        for values, variance in ((weight, 2 / (20 + outputs)), (bias, 2 / (1 + outputs))):
+            scaled = values.detach().flatten()[:20_000].numpy() / math.sqrt(variance)
+            assert stats.kstest(scaled, "norm").pvalue > 0.01
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_heads_of_their_own_change_the_output_layer_alone_and_only_under_rules_that_count_outputs(name):
+    def build(init, heads=()):
+        return build_net(name, (3, 32, 32), 10, heads=heads, init=init, seed=3, widths=(8,)).state_dict()
+
+    for init in ("xavier", "torch"):
+        joined, own = build(init), build(init, (2, 2, 2, 2, 2))
+        changed = {key for key, value in joined.items() if not torch.equal(value, own[key])}
+        assert changed == ({"head.weight", "head.bias"} if init == "xavier" else set())
+
+
+@pytest.mark.parametrize(
+    ("init", "weights", "biases"),
+    [
+        ("xavier", "normal", 2 / 3001),
+        ("xavier-zero-bias", "normal", 0),
+        ("xavier-torch-bias", "normal", 1 / 3 / 50),
+        ("torch", "uniform", 1 / 3 / 50),
+        ("torch-zero-bias", "uniform", 0),
+        ("torch-normal-bias", "uniform", 2 / 3001),
+    ],
+)
+def test_weights_and_biases_have_rules_of_their_own(init, weights, biases):
+    layer = nn.Linear(50, 3000)
+    INITS[init](layer, seeded(), ())
+    assert layer.weight.var().item() == pytest.approx(2 / 3050 if weights == "normal" else 1 / 3 / 50, rel=0.02)
+    assert (layer.weight.abs().max() > 3 * layer.weight.std()) == (weights == "normal")
+    assert layer.bias.var().item() == pytest.approx(biases, rel=0.1)
+
+
+def test_heads_that_do_not_add_up_are_refused():
+    with pytest.raises(ValueError, match=r"heads=\(2, 2\) have 4 outputs, but the net has 5"):
+        MLP(3, 5, (4,), heads=(2, 2))
 
 
 @pytest.mark.parametrize("make", [lambda: nn.Linear(7, 5), lambda: nn.Conv2d(3, 5, 3)])

@@ -6,6 +6,7 @@ from small_runs import DATA, DIGITS_32, DISCRETE, DRIFTING, conv_run, small
 from torch import nn
 
 from bgd.methods.common.base import generator_for
+from bgd.nets import MLP
 from bgd.runs import RunConfig, RunError, run
 from bgd.runs.build import build_learner, build_net, build_stream
 from bgd.runs.config import NetConfig
@@ -107,3 +108,43 @@ def test_train_size_of_a_drift_does_not_depend_on_how_often_it_is_tested(moments
         },
     )
     assert build_learner(config, build_stream(config)).train_size == 200
+
+
+def task_run(**net):
+    return small(
+        "bgd", DISCRETE, "task", {"std_init": 0.05}, tasks={"kind": "split", "count": 5}, net={"widths": [24], **net}
+    )
+
+
+def test_in_task_learning_each_head_starts_as_a_layer_of_its_own():
+    nets = {}
+    for heads in ("own", "joined"):
+        config = task_run(heads=heads)
+        nets[heads] = build_learner(config, build_stream(config)).net
+    one_layer = MLP((1, 8, 8), 10, (24,), seed=5)
+    assert torch.equal(nets["joined"].head.weight, one_layer.head.weight)
+    assert nets["own"].head.bias.var() > 2 * nets["joined"].head.bias.var()
+    in_class = small("bgd", DISCRETE, "class", {"std_init": 0.05}, tasks={"kind": "split", "count": 5})
+    assert torch.equal(build_learner(in_class, build_stream(in_class)).net.head.weight, one_layer.head.weight)
+
+
+def test_training_one_head_leaves_the_others_as_separate_layers_would_be():
+    """One layer of all heads computes what a layer for each task does: no mean and no std of another head moves."""
+    config = task_run()
+    stream = build_stream(config)
+    learner = build_learner(config, stream)
+    head = learner.net.head
+    states = [learner.optimizer.state[p] for p in head.parameters()]
+    before = [{key: state[key].clone() for key in ("mean", "std")} for state in states]
+    for i in range(2):  # of the first task
+        learner.observe(*stream.batch(i))
+    for state, old in zip(states, before, strict=True):
+        for key in ("mean", "std"):
+            assert not torch.equal(state[key][:2], old[key][:2])
+            assert torch.equal(state[key][2:], old[key][2:])
+
+
+def test_a_member_of_a_mix_has_its_own_augmentation():
+    mix = [{"name": "digits", "classes": (0, 1)}, {"name": "digits", "classes": (2, 3), "augment": {"crop": 2}}]
+    config = small("sgd", DISCRETE, "domain", data={"mix": mix, "train": 40, "test": 20}, tasks={"kind": "mix"})
+    assert [one and one.crop for one in build_stream(config).augment] == [None, 2]

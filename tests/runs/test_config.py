@@ -13,7 +13,7 @@ def test_an_unknown_net_is_rejected():
     """When a run is planned; a stored configuration can be read where the package of its net is not installed."""
     with pytest.raises(RunError, match="no net 'vgg-16': did you mean 'vgg16'"):
         validate(RunConfig(method="sgd", setup={"net": "vgg-16"}))
-    with pytest.raises(RunError, match="choose one of mlp, lenet, zenke, vgg16, vgg16-bn, vgg11, vgg11-bn"):
+    with pytest.raises(RunError, match="choose one of mlp, lenet, lenet-relu, zenke, vgg16, vgg16-bn, vgg11, vgg11-bn"):
         validate(RunConfig(method="sgd", setup={"net": "transformer"}))
 
 

@@ -1,7 +1,7 @@
 """Networks: plain modules, initialised from a generator of their own."""
 
 from bgd.nets.convnet import ConvNet
-from bgd.nets.init import INITS, he_, he_out_, initialise, torch_, torch_zero_bias_, xavier_
+from bgd.nets.init import INITS, he_, he_out_, initialise, torch_, xavier_
 from bgd.nets.lenet import LeNet
 from bgd.nets.mlp import MLP
 from bgd.nets.precision import InBfloat16
@@ -25,6 +25,5 @@ __all__ = [
     "he_out_",
     "initialise",
     "torch_",
-    "torch_zero_bias_",
     "xavier_",
 ]

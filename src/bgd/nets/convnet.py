@@ -23,7 +23,9 @@ class ConvNet(nn.Module):
         features: layers that keep the batch first; made on the device "meta", where nothing is initialised (``conv``).
         widths: of the hidden layers; none by default.
         dropout: the share of each hidden layer's units that is dropped in training.
-        init: ``"xavier"``, ``"he"``, ``"he-out"``, ``"torch"`` or ``"torch-zero-bias"``.
+        heads: outputs of each head where tasks have heads of their own: each then starts as a layer of its own.
+        init: a key of ``bgd.nets.INITS``.
+        relu: whether the hidden layers have one.
         seed: of the initialisation's own generator, or that generator. The global one is never touched.
 
     >>> net = ConvNet((1, 8, 8), 10, [conv(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2)], widths=(20,))
@@ -42,7 +44,9 @@ class ConvNet(nn.Module):
         widths: Sequence[int] = (),
         dropout: float = 0.0,
         *,
+        heads: Sequence[int] = (),
         init: str = "xavier",
+        relu: bool = True,
         seed: int | torch.Generator = 0,
     ) -> None:
         super().__init__()
@@ -53,7 +57,11 @@ class ConvNet(nn.Module):
         size = self._size_of_features()
         hidden: list[nn.Module] = []
         for width in widths:
-            hidden += [nn.Linear(size, width, device="meta"), nn.ReLU()] + [nn.Dropout(dropout)] * (dropout > 0)
+            hidden += [
+                nn.Linear(size, width, device="meta"),
+                *[nn.ReLU()] * relu,
+                *[nn.Dropout(dropout)] * (dropout > 0),
+            ]
             size = width
         self.hidden = nn.Sequential(*hidden)
         self.head = nn.Linear(size, outputs, device="meta")
@@ -64,7 +72,7 @@ class ConvNet(nn.Module):
                     f"{type(layer).__name__}: build your own nn.Module with it"
                 )
         self.to_empty(device="cpu")
-        initialise(self, init, seed)
+        initialise(self, init, seed, heads)
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (B, outputs) of a batch of images (B, C, H, W)."""

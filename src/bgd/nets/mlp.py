@@ -16,13 +16,15 @@ class MLP(nn.Module):
     """Hidden ReLU layers and one linear output layer, ``head``.
 
     A shared head has C outputs; one head per task is the same layer with T x C of them (``Heads.outputs``):
-    which outputs belong to which task is up to the loss and the prediction, not the net.
+    which outputs belong to which task is up to the loss and the prediction. The net itself knows it only for the
+    weights at the start (``heads``).
 
     Args:
         inputs: features of a sample, or its shape such as (1, 32, 32). Batches are flattened.
         outputs: of the last layer.
         widths: of the hidden layers; none at all gives a linear model.
-        init: ``"xavier"`` (the paper's), ``"torch"`` (its default) or ``"he"``.
+        heads: outputs of each head where tasks have heads of their own: each then starts as a layer of its own.
+        init: a key of ``bgd.nets.INITS``; ``"xavier"`` is the paper's.
         seed: of the initialisation's own generator, or that generator. The global one is never touched.
 
     >>> net = MLP((1, 32, 32), 10, widths=(200, 200), seed=2019)
@@ -36,6 +38,7 @@ class MLP(nn.Module):
         outputs: int,
         widths: Sequence[int] = (200, 200),
         *,
+        heads: Sequence[int] = (),
         init: str = "xavier",
         seed: int | torch.Generator = 0,
     ) -> None:
@@ -48,7 +51,7 @@ class MLP(nn.Module):
         layers = [nn.Linear(*pair, device="meta").to_empty(device="cpu") for pair in itertools.pairwise(sizes)]
         self.hidden = nn.ModuleList(layers[:-1])
         self.head = layers[-1]
-        initialise(self, init, seed)
+        initialise(self, init, seed, heads)
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (B, outputs) of a batch (B, C, H, W) or (B, features)."""

@@ -24,6 +24,7 @@ GROUP = "bgd.nets"
 NETS: dict[str, Callable[..., nn.Module]] = {
     "mlp": MLP,
     "lenet": LeNet,
+    "lenet-relu": partial(LeNet, relu=True),
     "zenke": ZenkeNet,
     "vgg16": partial(VGG, plan=VGG16),
     "vgg16-bn": partial(VGG, plan=VGG16, batch_norm=True),
@@ -38,6 +39,7 @@ def build_net(
     inputs: Sequence[int],
     outputs: int,
     *,
+    heads: Sequence[int] = (),
     init: str = "xavier",
     seed: int = 0,
     widths: Sequence[int] | None = None,
@@ -46,14 +48,15 @@ def build_net(
     """A network by name: built-in, an entry point of ``bgd.nets``, or ``"module:function"``.
 
     A function (or class) of one's own is called as ``build(inputs=(C, H, W), outputs=n, seed=seed, **settings)``, with
-    only the keywords that it takes; ``init`` and ``widths`` are passed where it names them. While it runs, torch's
-    global generator is seeded with ``seed``, and restored afterwards, so that a function without ``seed`` gives the
-    same weights every time. What it returns must map images (B, C, H, W) to scores (B, n).
+    only the keywords that it takes; ``heads``, ``init`` and ``widths`` are passed where it names them. While it runs,
+    torch's global generator is seeded with ``seed``, and restored afterwards, so that a function without ``seed`` gives
+    the same weights every time. What it returns must map images (B, C, H, W) to scores (B, n).
 
     Args:
         name: of the network.
         inputs: shape of an image, (channels, height, width).
         outputs: of the last layer.
+        heads: outputs of each task's head, where each is to start as a layer of its own; empty: as one layer.
         init: the initialisation, a key of ``bgd.nets.INITS``.
         seed: of the initialisation.
         widths: of hidden layers, for networks that take them; None for their default.
@@ -79,7 +82,7 @@ def build_net(
             f"net {name!r} is a {type(build).__name__}: name a function or class that takes inputs and outputs and "
             "returns a network"
         )
-    offered = {"inputs": tuple(inputs), "outputs": outputs, "seed": seed, "init": init}
+    offered = {"inputs": tuple(inputs), "outputs": outputs, "seed": seed, "heads": tuple(heads), "init": init}
     if widths is not None:
         offered["widths"] = tuple(widths)
     keywords = _select_keywords(name, build, offered, dict(settings or {}))

@@ -27,6 +27,7 @@ class VGG(ConvNet):
         outputs: of the last layer.
         plan: ``VGG16``, ``VGG11`` or any other.
         batch_norm: normalise after each convolution, which then has no bias: the shift of the norm replaces it.
+        heads: outputs of each head where tasks have heads of their own: each then starts as a layer of its own.
         init: ``"he"`` or ``"he-out"`` (He's rule is the paper's without BatchNorm; which form is not stated),
             ``"torch-zero-bias"`` (the paper's with BatchNorm), ``"xavier"`` or ``"torch"``.
         seed: of the initialisation's own generator, or that generator.
@@ -43,10 +44,13 @@ class VGG(ConvNet):
         plan: Plan = VGG16,
         *,
         batch_norm: bool = False,
+        heads: Sequence[int] = (),
         init: str = "he",
         seed: int | torch.Generator = 0,
     ) -> None:
-        super().__init__(inputs, outputs, _layers(channels_of(inputs), plan, batch_norm), init=init, seed=seed)
+        super().__init__(
+            inputs, outputs, _layers(channels_of(inputs), plan, batch_norm), heads=heads, init=init, seed=seed
+        )
 
 
 def _layers(channels: int, plan: Plan, batch_norm: bool) -> Iterator[nn.Module]:

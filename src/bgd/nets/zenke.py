@@ -19,7 +19,8 @@ class ZenkeNet(ConvNet):
         inputs: shape of an image, (channels, height, width).
         outputs: of the last layer, for all tasks together.
         dropout: after each pooling, and after the hidden layer; in training only.
-        init: ``"xavier"`` (the paper's), ``"he"``, ``"he-out"``, ``"torch"`` or ``"torch-zero-bias"``.
+        heads: outputs of each head where tasks have heads of their own: each then starts as a layer of its own.
+        init: a key of ``bgd.nets.INITS``; ``"xavier"`` is the paper's.
         seed: of the initialisation's own generator, or that generator.
 
     >>> net = ZenkeNet((3, 32, 32), outputs=6 * 10).eval()
@@ -33,6 +34,7 @@ class ZenkeNet(ConvNet):
         outputs: int = 10,
         *,
         dropout: tuple[float, float] = (0.25, 0.5),
+        heads: Sequence[int] = (),
         init: str = "xavier",
         seed: int | torch.Generator = 0,
     ) -> None:
@@ -42,4 +44,6 @@ class ZenkeNet(ConvNet):
             *(conv(32, 64, 3, padding=1), nn.ReLU(), conv(64, 64, 3), nn.ReLU()),
             *(nn.MaxPool2d(2), nn.Dropout(dropout[0])),
         ]
-        super().__init__(inputs, outputs, features, widths=(512,), dropout=dropout[1], init=init, seed=seed)
+        super().__init__(
+            inputs, outputs, features, widths=(512,), dropout=dropout[1], heads=heads, init=init, seed=seed
+        )

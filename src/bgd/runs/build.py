@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import nn
@@ -72,7 +73,7 @@ def build_stream(config: RunConfig) -> Stream:
     common: dict[str, Any] = {
         "batch_size": options.batch_size,
         "seed": config.seed,
-        "augment": build_augment(options.augment),
+        "augment": build_augments(setup),
     }
     joint = find_method(config.method).joint
     if options.kind == "prequential":
@@ -97,6 +98,19 @@ def build_stream(config: RunConfig) -> Stream:
     return Discrete(tasks, rules, epochs=options.epochs, **common)
 
 
+def build_augments(setup: Setup) -> Augment | list[Augment | None] | None:
+    """The augmentation of all tasks; a list of each task's where the data sets of a mix have their own.
+
+    >>> mix = ["svhn", {"name": "cifar10", "augment": {"crop": 4}}]
+    >>> build_augments(Setup(tasks={"kind": "mix"}, data={"mix": mix}))
+    [None, Augment(crop=4, flip=False)]
+    """
+    everywhere = setup.stream.augment
+    if setup.tasks.kind == "mix" and any(member.augment for member in setup.data.mix):
+        return [build_augment(member.augment or everywhere) for member in setup.data.mix]
+    return build_augment(everywhere)
+
+
 def build_augment(config: AugmentConfig) -> Augment | None:
     """The augmentation of training images; None for none.
 
@@ -106,8 +120,10 @@ def build_augment(config: AugmentConfig) -> Augment | None:
     return Augment(config.crop, config.flip) if config.crop or config.flip else None
 
 
-def build_net(config: NetConfig, inputs: tuple[int, int, int], outputs: int, seed: int) -> nn.Module:
-    """The network, initialised from its own generator.
+def build_net(
+    config: NetConfig, inputs: tuple[int, int, int], outputs: int, seed: int, heads: Sequence[int] = ()
+) -> nn.Module:
+    """The network, initialised from its own generator; ``heads`` as from :func:`own_heads`.
 
     >>> build_net(NetConfig(widths=(20,)), (1, 8, 8), 10, seed=0).head
     Linear(in_features=20, out_features=10, bias=True)
@@ -117,11 +133,31 @@ def build_net(config: NetConfig, inputs: tuple[int, int, int], outputs: int, see
     """
     try:
         net = nets.build_net(
-            config.name, inputs, outputs, init=config.init, seed=seed, widths=config.widths, settings=config.settings
+            config.name,
+            inputs,
+            outputs,
+            heads=heads,
+            init=config.init,
+            seed=seed,
+            widths=config.widths,
+            settings=config.settings,
         )
     except (ValueError, TypeError) as error:
         raise RunError(str(error) if isinstance(error, BGDError) else f"net {config.name!r}: {error}") from error
     return InBfloat16(net) if config.precision == "bfloat16" else net
+
+
+def own_heads(setup: Setup, heads: Heads) -> tuple[int, ...]:
+    """The outputs of each head that starts as a layer of its own; empty where all outputs are one layer.
+
+    Heads are chosen by the task where testing reveals it. In class learning all outputs compete: they are one layer.
+
+    >>> from bgd.scenarios import separate_heads
+    >>> [own_heads(Setup(scenario=name), separate_heads([2, 3])) for name in ("task", "class")]
+    [(2, 3), ()]
+    """
+    own = setup.net.heads == "own" and scenario(setup.scenario).task_in_testing and not heads.shared
+    return tuple(len(outputs) for outputs in heads.tasks) if own else ()
 
 
 def build_learner(config: RunConfig, stream: Stream) -> Learner:
@@ -131,12 +167,14 @@ def build_learner(config: RunConfig, stream: Stream) -> Learner:
     >>> build_learner(config, build_stream(config)).train_size
     7210
     """
-    net = build_net(config.setup.net, stream.tasks.shape, stream.tasks.heads.outputs, config.seed)
+    heads = stream.tasks.heads
+    own = own_heads(config.setup, heads)
+    net = build_net(config.setup.net, stream.tasks.shape, heads.outputs, config.seed, own)
     _check_batch_norm(net, stream)
     # the tasks of a drift are points in time at which it is tested, all with the same images
     drifts = config.setup.stream.kind == "drifting"
     sizes = [len(task.train) for task in ([stream.tasks[0]] if drifts else stream.tasks)]
-    return create_learner(config, net.to(config.device), stream.tasks.heads, stream.scenario, sizes)
+    return create_learner(config, net.to(config.device), heads, stream.scenario, sizes)
 
 
 def create_learner(config: RunConfig, net: nn.Module, heads: Heads, rules: Scenario, train_sizes: list[int]) -> Learner:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from bgd.inference import Inference
 from bgd.methods.common.outputs import Over
 from bgd.nets.registry import NETS
+from bgd.scenarios import scenario
 
 NUMBERS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 """How JSON strings write the numbers that JSON does not have."""
@@ -39,6 +40,13 @@ class Named(Strict):
         return {"name": given} if isinstance(given, str) else given
 
 
+class AugmentConfig(Strict):
+    """Augmentation of training images; none by default."""
+
+    crop: int = Field(default=0, ge=0, description="zero padding on each side, from which images are cropped at random")
+    flip: bool = Field(default=False, description="mirror left and right with probability 1/2")
+
+
 class SetConfig(Named):
     """One data set of a mix.
 
@@ -50,6 +58,7 @@ class SetConfig(Named):
     classes: tuple[int, ...] | None = Field(default=None, description="only these, numbered 0, 1, ... in this order")
     train: int | None = Field(default=None, ge=1, description="only the first training images; None: data.train")
     test: int | None = Field(default=None, ge=1, description="only the first test images; None: data.test")
+    augment: AugmentConfig | None = Field(default=None, description="of its training images; None: stream.augment")
 
 
 class DataConfig(Named):
@@ -86,13 +95,6 @@ class TasksConfig(Strict):
     seed: int | None = Field(default=None, ge=0, description="of the permutations; None: the run's own seed")
 
 
-class AugmentConfig(Strict):
-    """Augmentation of training images; none by default."""
-
-    crop: int = Field(default=0, ge=0, description="zero padding on each side, from which images are cropped at random")
-    flip: bool = Field(default=False, description="mirror left and right with probability 1/2")
-
-
 class StreamConfig(Strict):
     """The order in which the tasks appear.
 
@@ -113,6 +115,18 @@ class StreamConfig(Strict):
     augment: AugmentConfig = AugmentConfig()
 
 
+InitName = Literal[
+    "xavier",
+    "xavier-zero-bias",
+    "xavier-torch-bias",
+    "torch",
+    "torch-zero-bias",
+    "torch-normal-bias",
+    "he",
+    "he-out",
+]
+
+
 class NetConfig(Named):
     """The network.
 
@@ -126,7 +140,12 @@ class NetConfig(Named):
 
     name: str = Field(default="mlp", description="a key of bgd.nets.registry.NETS, an entry point, or module:function")
     widths: tuple[int, ...] = Field(default=(200, 200), description="of the hidden layers (mlp)")
-    init: Literal["xavier", "torch", "he", "he-out", "torch-zero-bias"] = "xavier"
+    init: InitName = Field(default="xavier", description="a key of bgd.nets.INITS")
+    heads: Literal["own", "joined"] = Field(
+        default="own",
+        description="where tasks have heads of their own, each starts as a linear layer of its own, as in the paper's "
+        "authors' code; joined: all as one layer, whose Xavier weights and biases are smaller",
+    )
     precision: Literal["float32", "bfloat16"] = Field(default="float32", description="of its products, not its weights")
     settings: dict[str, Any] = Field(default_factory=dict, description="arguments of a net of one's own")
 
@@ -175,7 +194,7 @@ def unused(setup: Setup) -> set[str]:
     """Settings without an effect on a run of this kind, as paths: a description of the run can leave them out.
 
     >>> sorted(unused(Setup(stream={"kind": "continuous"}, net={"name": "lenet"})))[:4]
-    ['data.mix', 'data.target', 'net.settings', 'net.widths']
+    ['data.mix', 'data.target', 'net.heads', 'net.settings']
     """
     kind, tasks = setup.stream.kind, setup.tasks.kind
     used = {
@@ -193,9 +212,15 @@ def unused(setup: Setup) -> set[str]:
         "data.name": tasks != "mix",
         "net.widths": setup.net.name == "mlp",
         "net.init": setup.net.name in NETS,
+        "net.heads": setup.net.name in NETS and _heads_matter(setup),
         "net.settings": setup.net.name not in NETS,
     }
     return {path for path, has_effect in used.items() if not has_effect}
+
+
+def _heads_matter(setup: Setup) -> bool:
+    """Whether several heads start otherwise than one layer: where the task chooses one, and the rule counts outputs."""
+    return scenario(setup.scenario).task_in_testing and any(rule in setup.net.init for rule in ("xavier", "normal"))
 
 
 class RunConfig(Strict):

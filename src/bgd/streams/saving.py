@@ -94,4 +94,6 @@ def _json(header: dict[str, Any]) -> str:
     try:
         return json.dumps(header)
     except TypeError as error:
-        raise BGDError(f"labels and feature names can be saved as strings, numbers and booleans only: {error}") from None
+        raise BGDError(
+            f"labels and feature names can be saved as strings, numbers and booleans only: {error}"
+        ) from None

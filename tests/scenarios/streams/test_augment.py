@@ -120,6 +120,25 @@ def test_test_batches_and_replayed_batches_are_not_augmented(kind, rgb):
                 assert torch.equal(a.x, b.x)
 
 
+@pytest.mark.parametrize("kind", ["discrete", "joint", "continuous"])
+def test_each_task_is_augmented_in_its_own_way(kind, rgb):
+    """In the paper's vision mix CIFAR10 alone is cropped and mirrored."""
+    few = [None, Augment(2), None, Augment(0), Augment(2)]
+    whole = (None, Augment(0), Augment(2))
+    streams = [make_streams(rgb, augment=augment)[kind] for augment in (few, *whole)]
+    seen = set()
+    for i in range(len(streams[0])):
+        own, *alike = (stream.batch(i).x for stream in streams)
+        expected = dict(zip(whole, alike, strict=True))
+        tasks = np.broadcast_to(streams[0].sample(i).task, len(own))
+        for k, task in enumerate(tasks):
+            assert torch.equal(own[k], expected[few[task]][k])
+        seen |= set(tasks.tolist())
+    assert seen == set(range(5))
+    with pytest.raises(ScenarioError, match="augment lists 3 tasks of 5: give one for each"):
+        make_streams(rgb, augment=[None] * 3)
+
+
 def test_an_image_differs_from_epoch_to_epoch():
     one_image = make_data(n=10, shape=(1, 6, 6))
     stream = Discrete(

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from bgd.experiments.builtin.presets import IMAGES_STAND_IN, PAPER_SETTINGS, paper, smoke_images, tiny_mix
 from bgd.experiments.declaration import Experiment, Preset, Row
-from bgd.runs.config import DataConfig, NetConfig, SetConfig, Setup, StreamConfig, TasksConfig, TestConfig
+from bgd.runs.config import (
+    AugmentConfig,
+    DataConfig,
+    NetConfig,
+    SetConfig,
+    Setup,
+    StreamConfig,
+    TasksConfig,
+    TestConfig,
+)
 
 CIFAR100 = tuple(SetConfig(name="cifar100", classes=tuple(range(10 * i, 10 * i + 10))) for i in range(5))
 
@@ -29,7 +38,7 @@ EXPERIMENT = Experiment(
         data=DataConfig(mix=(SetConfig(name="cifar10"), *CIFAR100), normalise="own"),
         scenario="task",
         tasks=TasksConfig(kind="mix"),
-        stream=StreamConfig(kind="discrete", epochs=150, batch_size=256),
+        stream=StreamConfig(kind="discrete", epochs=150, batch_size=256, augment=AugmentConfig(crop=4, flip=True)),
         net=NetConfig(name="zenke", init="xavier"),
         test=TestConfig(inference="map"),
     ),
@@ -58,6 +67,7 @@ EXPERIMENT = Experiment(
     },
     notes=(
         "The paper shows these results as a figure, without numbers, and names no seeds: 2019 is ours.",
+        "Training images are cropped from a frame of 4 zeros and mirrored at random, as the authors' code loads CIFAR.",
         "The presets quick and short need no CIFAR100: they cut CIFAR10 into five tasks of two classes.",
         "The paper does not give the classes of each task of CIFAR100: the first fifty, ten by ten, in their order.",
         "SI on Adam with learning rate 0.001 and damping 0.001, as Zenke et al., who also make a new Adam for a task "

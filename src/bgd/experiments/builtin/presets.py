@@ -25,7 +25,8 @@ PAPER_SETTINGS: dict[str, Any] = {
     "boost": None,
     "nonfinite": "skip",
 }
-"""As the paper runs it; like its authors' code, a posterior that diverges runs to the end, and is then reported."""
+"""As the paper runs it; but where its authors' training stops at a loss that is not a number, a run here goes on to its
+end, at chance, and reports the collapse."""
 FAST: dict[str, Any] = {"noise": "hash", "compile": None}
 TINY = DataConfig(name="digits", pad=2, normalise="own", train=400, test=200)
 TINY_IMAGES = DataConfig(name="digits", shape=(3, 32, 32), normalise="own", train=40, test=20)

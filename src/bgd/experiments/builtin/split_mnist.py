@@ -73,8 +73,8 @@ EXPERIMENT = Experiment(
     notes=(
         "Class learning: the training loss of all methods but BGD runs over the classes seen so far, as in the code of "
         "Hsu et al.; that of BGD over all classes, as in its authors' code.",
-        "BGD, domain: std_init 0.05 as in the paper, with which it can collapse (the run then reports it). Its "
-        "authors' script has 0.02, which is a row of its own; the row with 0.05 and capped stds is ours.",
+        "BGD, domain: std_init 0.05 as in the paper's text, with which our runs and its authors' optimizer collapse (a "
+        "run reports it). Their script has 0.02, which is a row of its own; the row with 0.05 and capped stds is ours.",
         hsu.AS_OTHERS_NOTE,
         hsu.LWF_NOTE,
         STAND_IN,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from bgd.scenarios.errors import ScenarioError
 from bgd.scenarios.philox import Purpose, integers, random_words
-from bgd.scenarios.tasks.transforms import Pixels
+from bgd.scenarios.tasks.transforms import Indices, Pixels
 
 
 @dataclass(frozen=True)
@@ -54,3 +55,45 @@ class Augment:
             crops = sliding_window_view(framed, (h, w), axis=(2, 3))
             images = crops[np.arange(n), :, integers(for_top, positions), integers(for_left, positions)]
         return images.reshape(n, -1)
+
+
+def augment_by_task(
+    augments: Sequence[Augment | None],
+    pixels: Pixels,
+    task: int | Indices,
+    shape: tuple[int, int, int],
+    seed: int,
+    iteration: int,
+) -> Pixels:
+    """The pixels of a batch, each image augmented as its task's images are, or not at all.
+
+    The random numbers of an image depend on its position in the batch, not on the tasks of the others.
+
+    Args:
+        augments: of each task; None for none.
+        pixels: (n, D) of the batch.
+        task: of all images, or of each.
+        shape: of an image.
+        seed: of the stream.
+        iteration: of the batch.
+
+    >>> images = np.array([[1, 2], [3, 4], [5, 6]], dtype=np.uint8)
+    >>> moved = Augment(crop=2)
+    >>> out = augment_by_task([None, moved], images, np.array([0, 1, 0]), (1, 1, 2), 7, 3)
+    >>> out[[0, 2]].tolist(), bool((out[1] == moved(images, (1, 1, 2), 7, 3)[1]).all())
+    ([[1, 2], [5, 6]], True)
+    """
+    if isinstance(task, int):
+        augment = augments[task]
+        return pixels if augment is None else augment(pixels, shape, seed, iteration)
+    moved: dict[Augment | None, Pixels] = {None: pixels}
+    present = {t: augments[t] for t in np.unique(task).tolist()}
+    for augment in set(present.values()) - {None}:
+        assert augment is not None
+        moved[augment] = augment(pixels, shape, seed, iteration)
+    if len(set(present.values())) == 1:
+        return moved[augments[int(task[0])]]
+    out = pixels.copy()
+    for t, augment in present.items():
+        out[task == t] = moved[augment][task == t]
+    return out

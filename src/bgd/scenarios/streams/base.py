@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bgd.scenarios.errors import ScenarioError
 from bgd.scenarios.philox import Purpose, random_words
-from bgd.scenarios.streams.augment import Augment
+from bgd.scenarios.streams.augment import Augment, augment_by_task
 from bgd.scenarios.streams.cache import LastValueCache, TransformedImageCache
 from bgd.scenarios.tasks.transforms import Indices, Pixels
 from bgd.scenarios.tasks.types import TaskSet, in_batches
@@ -35,7 +35,7 @@ class SamplingOptions(TypedDict, total=False):
 
     batch_size: int
     seed: int
-    augment: Augment | None
+    augment: Augment | Sequence[Augment | None] | None
 
 
 class StreamOptions(SamplingOptions, total=False):
@@ -69,7 +69,8 @@ class Stream(ABC):
         batch_size: samples of a batch.
         seed: of all random numbers of the stream.
         cache_bytes: the most that a cache of transformed (permuted, rotated) images may take; 0 for none.
-        augment: what happens to training images before they are normalised; None for nothing.
+        augment: what happens to training images before they are normalised: to all, or a list with one for each task;
+            None for nothing.
 
     Attributes:
         stages: iterations after which a task has been learnt: where a row of the accuracy matrix is measured.
@@ -86,7 +87,7 @@ class Stream(ABC):
         batch_size: int = 128,
         seed: int = 0,
         cache_bytes: int = CACHE_BYTES,
-        augment: Augment | None = None,
+        augment: Augment | Sequence[Augment | None] | None = None,
     ) -> None:
         if batch_size < 1:
             raise ScenarioError(f"batch_size={batch_size} is out of range: give 1 or more")
@@ -107,6 +108,9 @@ class Stream(ABC):
         self.batch_size = batch_size
         self.seed = seed
         self.augment = augment
+        self._augments = (augment,) * len(tasks) if augment is None or isinstance(augment, Augment) else tuple(augment)
+        if len(self._augments) != len(tasks):
+            raise ScenarioError(f"augment lists {len(self._augments)} tasks of {len(tasks)}: give one for each")
         self._image_cache = TransformedImageCache(cache_bytes)
         self._one_normalisation = len({task.train.normalise for task in tasks}) == 1
         # a few batches are made at once: alone, each would find the CPU caches full of the learner's last step
@@ -202,8 +206,7 @@ class Stream(ABC):
         k = iteration % self._chunk_size
         own = slice(raw.starts[k], raw.starts[k + 1])
         task, pixels = raw.tasks[k], raw.pixels[own]
-        if self.augment is not None:
-            pixels = self.augment(pixels, self.tasks.shape, self.seed, iteration)
+        pixels = augment_by_task(self._augments, pixels, task, self.tasks.shape, self.seed, iteration)
         if isinstance(task, int) or self._one_normalisation:
             x = self.tasks[task if isinstance(task, int) else 0].train.x(pixels)
         else:
