@@ -162,7 +162,12 @@ def main() -> None:
         results[name] = measure(model, x[:BATCH], labels[:BATCH], stds, options.passes)
         print(name, json.dumps(results[name], indent=1), flush=True)
     if options.out is not None:
-        settings = {"batch": BATCH, "steps before": STEPS, "torch": torch.__version__, "threads": torch.get_num_threads()}
+        settings = {
+            "batch": BATCH,
+            "steps before": STEPS,
+            "torch": torch.__version__,
+            "threads": torch.get_num_threads(),
+        }
         options.out.write_text(json.dumps({"settings": settings, "results": results}, indent=1) + "\n")
 
 
