@@ -11,8 +11,13 @@ from bgd.optim import BGD, BatchedStep, CollapseWarning, DistributedBGD, Setting
 
 if TYPE_CHECKING:
     from bgd.api import run_experiment
+    from bgd.streams.estimators import StreamClassifier, StreamRegressor
 
-_WITH_EXTRA = {"run_experiment": ("bgd.api", "experiments")}
+_WITH_EXTRA = {
+    "StreamClassifier": ("bgd.streams.estimators", "streams"),
+    "StreamRegressor": ("bgd.streams.estimators", "streams"),
+    "run_experiment": ("bgd.api", "experiments"),
+}
 """Loaded when first used: they need more than torch and numpy."""
 
 __all__ = [
@@ -23,6 +28,8 @@ __all__ = [
     "Prediction",
     "SettingsWarning",
     "StdSearch",
+    "StreamClassifier",
+    "StreamRegressor",
     "__version__",
     "find_std_init",
     "labels_trick",

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bgd.data.tables import RIVER_TABLES
 from bgd.experiments import EXPERIMENTS, find, make_plan
 from bgd.experiments.layers import resolve
 from bgd.experiments.storage import Declaration, declare, read_comparison
@@ -23,6 +24,9 @@ NAMES = (
     "cifar10-vgg",
     "cifar10-timing",
     "long-training",
+    "exact-head",
+    "exact-head-permuted",
+    "tabular-streams",
 )
 
 
@@ -39,9 +43,8 @@ def test_every_preset_can_run(name):
     for preset in experiment.presets:
         configs = make_plan(experiment, preset).configs  # validates every run's settings and scenario
         assert len({config.digest for config in configs}) == len(configs)
-    assert {name for config in make_plan(experiment, "smoke").configs for name in data_names(config.setup.data)} == {
-        "digits"
-    }
+    used = {name for config in make_plan(experiment, "smoke").configs for name in data_names(config.setup.data)}
+    assert used == {"digits"} or used <= set(RIVER_TABLES), "neither files nor network"
 
 
 # two methods of each are enough: every method has its own tests, and the demo runs as a whole elsewhere
@@ -62,6 +65,9 @@ def test_every_preset_can_run(name):
         ("cifar10-vgg", ["bgd", "noisy-kfac"]),
         ("cifar10-timing", ["sgd", "K = 2"]),
         ("long-training", ["BGD"]),
+        ("exact-head", ["exact-head"]),
+        ("exact-head-permuted", ["exact-head", "bgd"]),
+        ("tabular-streams", ["StreamClassifier", "Adam", "river: logistic regression"]),
     ],
 )
 def test_smoke(name, rows, tmp_path, monkeypatch):

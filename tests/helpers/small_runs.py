@@ -7,6 +7,9 @@ NET = {"widths": [24]}
 DISCRETE = {"kind": "discrete", "epochs": 2, "batch_size": 50}
 CONTINUOUS = {"kind": "continuous", "iterations": 40, "batch_size": 16}
 DRIFTING = {"kind": "drifting", "iterations": 40, "batch_size": 16, "moments": 3}
+AGNOSTIC = "continuous task-agnostic"
+PREQUENTIAL = {"kind": "prequential", "batch_size": 16}
+TABLE = {"data": {"name": "river-phishing", "train": 400}, "test": {"evaluations": 6, "curve": 7, "alarm_every": 100}}
 EVERY = {"consolidate_every": 1, "optimizer": "sgd", "lr": 0.01, "coefficient": 0.1}
 SHARED = {"estimator": "shared", "max_move": None, "boost": None}
 BGD = SHARED | {"std_init": 0.05, "mc_samples": 2, "std_max": "init"}
@@ -39,6 +42,9 @@ RUNS = {
     "mas, drifting": small("mas", DRIFTING, "continuous task-agnostic", EVERY),
     "si with the labels trick, discrete": small("si", DISCRETE, "class", loss_over="batch"),
     "vcl, discrete": small("vcl", DISCRETE, "task", test={"inference": "mc", "samples": 2, "curve": 7}),
+    "bgd, prequential": small("bgd", PREQUENTIAL, AGNOSTIC, **TABLE),
+    "river, prequential": small("bgd.methods.river:RiverLearner", PREQUENTIAL, AGNOSTIC, **TABLE),
+    "stream classifier": small("bgd.methods.stream_classifier:StreamLearner", PREQUENTIAL, AGNOSTIC, **TABLE),
     "offline": small("offline", DISCRETE, "class"),
 }
 

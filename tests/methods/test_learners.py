@@ -21,6 +21,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "bbb": {"train_size": 96, "std_init": 0.3},
     "noisy-adam": {"train_size": 96},
     "noisy-kfac": {"train_size": 96},
+    "exact-head": {"units": 30},
 }
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((name, REQUIRED.get(name, {})) for name in METHODS),
@@ -43,6 +44,9 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("kfac", {"stats_every": 2, "inverse_every": 3, "weight_decay": 0.001, "fisher_label": "true"}),
     ("noisy-kfac", {"train_size": 96, "stats_every": 2, "inverse_every": 4, "kl_weight": 0.1, "test_samples": 2}),
     ("noisy-adam", {"train_size": 96, "kl_weight": 0.1, "fisher": "sample", "test_samples": 2}),
+    ("exact-head", {"features": "relu", "units": 30, "precision": "float64"}),
+    ("exact-head", {"features": "identity", "discount": 0.99, "ridge": 1.0}),
+    ("exact-head", {"features": "trained"}),
 ]
 IDS = [f"{n}-{'-'.join(f'{k}={v}' for k, v in s.items())}" for n, s in VARIANTS]
 
@@ -217,7 +221,13 @@ def test_the_global_generator_is_not_used(name, settings, scenarios, heads_of, m
 @pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=IDS)
 def test_every_learner_learns(name, settings, scenarios, heads_of, make_net, make_batches):
     scenario = scenarios["domain"]
-    slow = {"lr": 0.1} if settings.get("optimizer", name) == "sgd" else {} if name == "bgd" else {"lr": 0.02}
+    slow = (
+        {"lr": 0.1}
+        if settings.get("optimizer", name) == "sgd"
+        else {}
+        if name in ("bgd", "exact-head")
+        else {"lr": 0.02}
+    )
     learner = create(name, make_net(2), heads_of(scenario), scenario, **{**settings, **slow})
     batches = make_batches(0, scenario)
     for _ in range(60):

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bgd.optim.update import FixedPoint, Gaussian, solve_implicit, std_bounds, update_mean, update_std
+from bgd.optim.in_place import update_in_place
+from bgd.optim.update import FixedPoint, Gaussian, Limits, solve_implicit, std_bounds, update_mean, update_std
 
 F64 = torch.float64
 
@@ -178,3 +179,29 @@ def test_theorem_1_and_its_corollary(m: float, quartic: float, mean: float, std:
         else:
             break
         means, sigma = update_mean(means, sigma, e_g, lr=0.1), new
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("max_move", [None, 0.25])
+def test_half_precision_is_computed_in_single_and_rounded_once(dtype: torch.dtype, max_move: float | None) -> None:
+    generator = torch.Generator().manual_seed(2)
+    mean, e_g, e_g_eps = (10 * torch.randn(3, 500, generator=generator)).to(dtype)
+    std = (torch.rand(500, generator=generator) + 0.01).to(dtype)
+    wide = [t.double() for t in (mean, std, e_g, e_g_eps)]
+    exact = update_mean(*wide[:3], 0.3, max_move), update_std(wide[1], wide[3]).clamp(*std_bounds(dtype))
+    posterior = Gaussian(mean.clone(), std.clone())
+    update_in_place([posterior], [(e_g, e_g_eps)], [Limits(0.3, max_move=max_move)])
+    functional = update_mean(mean, std, e_g, 0.3, max_move), update_std(std, e_g_eps)
+    for found in (functional, posterior):
+        for value, oracle in zip(found, exact, strict=True):
+            assert value.dtype == dtype
+            # at most half a unit in the last place, and what float32 itself rounds
+            assert torch.allclose(value.double(), oracle, rtol=torch.finfo(dtype).eps * 0.51, atol=1e-5)
+
+
+def test_the_implicit_equations_in_bfloat16_are_solved_in_single_precision() -> None:
+    one = torch.ones((), dtype=torch.bfloat16)
+    found = solve_one(one, one, lambda mean, std: (4 * mean, 4 * std), tolerance=1e-6, damping=0.3)
+    assert found.converged
+    assert found.posterior[0].std.dtype == torch.bfloat16
+    assert float(found.posterior[0].std) == pytest.approx(5**-0.5, rel=2**-8)

@@ -19,7 +19,10 @@ from bgd.runs.validation import prepare_data, validate
         ({"method": "ewc", "settings": {"fisher_over": "batches"}}, "choose one of sample, batch"),
         ({"method": "online-ewc", "settings": {"fisher_over": "batch", "fisher_label": "exact"}}, "per sample"),
         ({"method": "mas", "settings": {"importance_over": "Sample"}}, "choose one of sample, batch"),
-        ({"setup": {"scenario": "continuous task-agnostic"}}, "needs a stream of kind continuous or drifting"),
+        (
+            {"setup": {"scenario": "continuous task-agnostic"}},
+            "needs a stream of kind continuous, drifting or prequential",
+        ),
         ({"setup": {"scenario": "tasks"}}, "choose one of task, domain"),
         ({"method": "ewc", "setup": {"scenario": "discrete task-agnostic"}}, "needs BOUNDARIES"),
         ({"setup": {"tasks": {"kind": "rotate"}}}, "tasks.degrees is empty"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -48,12 +49,13 @@ def report(
     ] = ",".join(DEFAULT_FORMATS),
     markdown: Annotated[
         Path | None,
-        typer.Option(help="Write this Markdown file and its figures instead, for a repository.", show_default=False),
+        typer.Option(help="Write this Markdown file and its pages instead, for a repository.", show_default=False),
     ] = None,
-    figures: Annotated[
+    pages: Annotated[
         Path | None,
         typer.Option(
-            help="The folder for the figures of --markdown; by default figures/ beside it.", show_default=False
+            help="The folder for the pages of --markdown, one for each experiment; by default pages/ beside it.",
+            show_default=False,
         ),
     ] = None,
     tensorboard: Annotated[
@@ -64,13 +66,13 @@ def report(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no tables.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Make tables, figures and one self-contained page from the results of runs, also of incomplete comparisons.
+    """Make tables, figures and self-contained pages from the results of runs, also of incomplete comparisons.
 
     Prints the tables and the path of the page. The same results give the same files, byte for byte.
     """
     given = folders or [results_folder()]
-    if figures and not markdown:
-        raise typer.BadParameter("only together with --markdown", param_hint="--figures")
+    if pages and not markdown:
+        raise typer.BadParameter("only together with --markdown", param_hint="--pages")
     for name, instead in (("--markdown", markdown), ("--tensorboard", tensorboard)):
         if instead and (out or formats != ",".join(DEFAULT_FORMATS)):
             raise typer.BadParameter(
@@ -93,12 +95,13 @@ def report(
         console = Console()
         for comparison in comparisons:
             print_tables(console, comparison, all_tables(comparison))
+    cores = os.cpu_count() or 1
     target = out or (given[0] / "report" if len(given) == 1 else Path("report"))
-    command = _command(given, markdown, figures, title)
+    command = _command(given, markdown, pages, title)
     if markdown is not None:
-        written = [write_markdown(comparisons, markdown, figures, command=command, title=title)]
+        written = [write_markdown(comparisons, markdown, pages, command=command, title=title, processes=cores)]
     else:
-        written = write(comparisons, target, wanted, command=command, title=title)
+        written = write(comparisons, target, wanted, command=command, title=title, processes=cores)
     if as_json:
         print(to_json(comparisons), end="")
     elif written and not quiet:
@@ -168,10 +171,10 @@ def print_tables(console: Console, comparison: Comparison, chosen: Iterable[Tabl
         console.print(f"not complete: {missing} of {total} missing{failures}; continue with bgd resume\n", style="red")
 
 
-def _command(folders: list[Path], markdown: Path | None, figures: Path | None, title: str | None) -> str:
+def _command(folders: list[Path], markdown: Path | None, pages: Path | None, title: str | None) -> str:
     """The command to type again, without defaults and without the path of the program."""
     parts = ["bgd", "report", *map(str, folders)]
-    for name, given in (("--markdown", markdown), ("--figures", figures), ("--title", title)):
+    for name, given in (("--markdown", markdown), ("--pages", pages), ("--title", title)):
         if given is not None:
             parts += [name, str(given)]
     return shlex.join(parts)

@@ -17,8 +17,11 @@ from bgd.experiments.builtin import (
     cifar_10_100,
     continuous_permuted_mnist,
     continuous_search,
+    defaults,
     digits,
     discrete_permuted_mnist,
+    exact_head,
+    exact_head_permuted,
     labels_trick,
     labels_trick_coefficients,
     long_training,
@@ -26,6 +29,7 @@ from bgd.experiments.builtin import (
     mnist_classification,
     permuted_mnist,
     split_mnist,
+    tabular_streams,
     vision_mix,
 )
 from bgd.experiments.declaration import Experiment, ExperimentError
@@ -45,11 +49,14 @@ EXPERIMENTS: dict[str, Experiment] = {
         discrete_permuted_mnist,
         mnist_classification,
         mc_samples,
+        defaults,
         vision_mix,
         cifar_10_100,
         cifar10_vgg,
         cifar10_timing,
         long_training,
+        exact_head,
+        tabular_streams,
     )
 }
 """Every built-in experiment by name: one file each."""

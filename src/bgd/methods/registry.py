@@ -17,6 +17,7 @@ from bgd.methods.common.likelihoods import Likelihood, LossFunction, find_likeli
 from bgd.methods.common.outputs import Outputs, Over
 from bgd.methods.common.types import Learner, MethodError
 from bgd.methods.ewc import EWC
+from bgd.methods.exact_head import ExactHead
 from bgd.methods.kfac import KFAC
 from bgd.methods.l2 import L2
 from bgd.methods.laplace import Laplace
@@ -53,6 +54,7 @@ METHODS: dict[str, type[Base]] = {
     "kfac": KFAC,
     "noisy-kfac": NoisyKFAC,
     "bgd": BGDLearner,
+    "exact-head": ExactHead,
     "offline": Offline,
 }
 """The package's own methods by name: one line each."""

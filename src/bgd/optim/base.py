@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from bgd.optim import noise as noises
-from bgd.optim.posterior import read_means, std_init_of, write_weights
+from bgd.optim.checkpoint import Check, check_state_dict, flag, one_of, whole
+from bgd.optim.posterior import read_means, separate_means, std_init_of, write_weights
 from bgd.optim.validation import check_group, check_std, posterior_dtype, resolve_seed, resolve_std
 from bgd.validation import check_choice, check_whole
 
@@ -43,6 +44,13 @@ class PosteriorOptimizer(Optimizer):
 
     own_settings: ClassVar[tuple[str, ...]] = ("antithetic", "noise", "seed", "steps", "samples_drawn")
     """Attributes that belong to the state dict."""
+
+    checks: ClassVar[dict[str, Check]] = {
+        "antithetic": flag,
+        "noise": one_of(noises.KINDS),
+        **dict.fromkeys(("seed", "steps", "samples_drawn"), whole()),
+    }
+    """What the entries of a state dict may be; without a check, of the type that they have."""
 
     def __init__(
         self,
@@ -160,6 +168,7 @@ class PosteriorOptimizer(Optimizer):
         self._check_between_steps("sampled()")
         params = self._uncertain()
         read_means(params, self.state)
+        separate_means(params, self.state)
         eps = [e[0] for e in self._posterior_noise(params, 1)]
         self._inside_sampled = True
         try:
@@ -234,19 +243,13 @@ class PosteriorOptimizer(Optimizer):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore what :meth:`state_dict` saved, on the parameters' devices, and set the weights to the mean.
 
-        As for every torch optimizer the settings come back too, ``mc_samples`` and all: change them afterwards.
+        As for every torch optimizer the settings come back too, ``mc_samples`` and all: change them afterwards. A state
+        dict with a missing, unknown or impossible entry is refused whole.
         """
         self._check_between_steps("load_state_dict()")
-        if "bgd" not in state_dict:
-            raise ValueError(f"not a state dict of BGD: it has the keys {sorted(state_dict)}, and 'bgd' is missing")
+        self._check_state_dict(state_dict)
         params = self._params()
         saved = [state_dict["state"][i] for group in state_dict["param_groups"] for i in group["params"]]
-        for p, state in zip(params, saved, strict=False):
-            if state["mean"].shape != p.shape:
-                raise ValueError(
-                    f"the state dict has a posterior of shape {tuple(state['mean'].shape)} for {self.name_of(p)}: "
-                    "is it of another model?"
-                )
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "bgd"})
         for p, state in zip(params, saved, strict=True):
             # The base class casts state to the weights' own type; the posterior is kept in at least float32.
@@ -254,11 +257,14 @@ class PosteriorOptimizer(Optimizer):
             p.copy_(self.state[p]["mean"])
         self._load_own_state(state_dict["bgd"])
 
+    def _check_state_dict(self, state_dict: Any) -> None:
+        """Refuse, before anything changes, what cannot be loaded."""
+        check_state_dict(state_dict, self._own_state(), self.param_groups, self.state, self.checks, self.name_of)
+
     def _own_state(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.own_settings}
 
     def _load_own_state(self, state: dict[str, Any]) -> None:
-        check_choice("noise", state["noise"], noises.KINDS)
         for name in self.own_settings:
             setattr(self, name, state[name])
 

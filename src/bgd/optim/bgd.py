@@ -13,9 +13,11 @@ import torch
 from torch import Tensor
 
 from bgd.optim.base import Params
+from bgd.optim.checkpoint import flag, number, whole
 from bgd.optim.estimators.base import Expectations, Step
 from bgd.optim.in_place import update_in_place
 from bgd.optim.noise import NoiseKind
+from bgd.optim.overflow import may_overflow, overflown
 from bgd.optim.posterior import std_max_of
 from bgd.optim.stepping import EstimatorOptimizer
 from bgd.optim.update import Expected, Gaussian, Limits, compiled_update, solve_implicit
@@ -33,6 +35,15 @@ PAPER: dict[str, Any] = {
 """The settings of :meth:`BGD.paper`."""
 
 
+def boosted(boost: float | None, examples: int) -> float:
+    """How many times each example of a batch counts: those of a small batch about as many as a large one has.
+
+    >>> [round(boosted(256, examples), 1) for examples in (1, 16, 128, 512)]
+    [64.0, 13.5, 2.0, 1.0]
+    """
+    return max(1.0, boost / (examples + 3)) if boost and examples else 1.0
+
+
 class BGD(EstimatorOptimizer):
     r"""Bayesian Gradient Descent: a Gaussian (mean, std) per weight, updated in closed form from noisy gradients.
 
@@ -47,9 +58,9 @@ class BGD(EstimatorOptimizer):
     weights with noise of its own. Between passes, and in ``eval()``, the weights of the model are the mean. The paper's
     own algorithm is :meth:`paper`.
 
-    The mean moves like SGD with the learning rate ``lr * eta * std^2 * batch`` for a mean loss, where eta is
-    ``max(1, boost / (batch + 3))``, and 1 without ``boost``. All settings but the parameters are keywords: a step
-    size of Adam's, 1e-3, means nothing here.
+    The mean moves like SGD with the learning rate ``lr * std^2 * batch`` for a mean loss. With ``boost`` the examples
+    of a small batch count ``max(1, boost / (batch + 3))`` times, in both lines. All settings but the parameters are
+    keywords: a step size of Adam's, 1e-3, means nothing here.
 
     Args:
         params: parameters, named parameters or parameter groups, as for any torch optimizer. Groups may have their
@@ -66,8 +77,9 @@ class BGD(EstimatorOptimizer):
         std_max: ceiling of the std: a number, ``"init"`` for each weight's initial std, which keeps training stable
             with few samples or a large ``std_init``, or None as in the paper.
         max_move: by how many of its stds a mean may move in a step; None for no limit, as in the paper.
-        boost: a small batch takes about the step of one of so many examples: the step of the mean is multiplied by
-            eta = max(1, boost / (batch + 3)), where the number of examples is known. None for eta = 1, as in the paper.
+        boost: a small batch counts as one of about so many examples: E[g] and E[g eps] are multiplied by
+            max(1, boost / (batch + 3)), where the number of examples is known. Data that count more are learned faster,
+            and make the posterior certain sooner. None for no such factor, as in the paper.
         reduction: what the loss is: the ``"mean"`` over the batch, or its ``"sum"``. Both give the same update. Without
             a closure the examples are counted as the model sees them; with ``estimator="shared"`` a mean needs
             ``step(closure, batch_size=...)``.
@@ -77,11 +89,14 @@ class BGD(EstimatorOptimizer):
         seed: of the noise. Default: torch's global seed, which is read and never changed. Two optimizers of one seed
             share their noise: members of an ensemble, or optimizers of parts of one network, need different seeds.
         generator: a generator to draw the seed from, instead of ``seed``.
+        compile: compile the update, where there is a compiler: one pass over memory, after a slow first step. The
+            numbers are the same to rounding.
         implicit_iterations: at most how often to iterate the implicit equations that the paper derives; 1 is the
             paper's algorithm. All iterations of a step share their noise.
         implicit_tolerance: stop iterating when no mean and no std moves by more than this fraction of the prior's std.
         implicit_damping: the fraction of the way that each of several iterations goes.
-        nonfinite: what to do with a gradient that is NaN or infinite: ``"raise"``, or ``"skip"`` the whole step.
+        nonfinite: what to do with a gradient that is NaN or infinite, or a step that leads to such a mean: ``"raise"``,
+            or ``"skip"`` the whole step.
 
     Example:
         >>> model = torch.nn.Linear(3, 2)
@@ -96,8 +111,15 @@ class BGD(EstimatorOptimizer):
 
     own_settings = (
         *EstimatorOptimizer.own_settings,
-        *("implicit_iterations", "implicit_tolerance", "implicit_damping"),
+        *("compile", "implicit_iterations", "implicit_tolerance", "implicit_damping"),
     )
+
+    checks = EstimatorOptimizer.checks | {
+        "compile": flag,
+        "implicit_iterations": whole(1),
+        "implicit_tolerance": number(),
+        "implicit_damping": number(0, 1),
+    }
 
     def __init__(
         self,
@@ -116,6 +138,7 @@ class BGD(EstimatorOptimizer):
         noise: NoiseKind | None = None,
         seed: int | None = None,
         generator: torch.Generator | None = None,
+        compile: bool = False,
         implicit_iterations: int = 1,
         implicit_tolerance: float = 1e-6,
         implicit_damping: float = 1.0,
@@ -124,6 +147,7 @@ class BGD(EstimatorOptimizer):
         check_whole(1, implicit_iterations=implicit_iterations)
         if not 0 < implicit_damping <= 1:
             raise ValueError(f"implicit_damping must be in (0, 1], got {implicit_damping}")
+        self.compile = compile
         self.implicit_iterations = implicit_iterations
         self.implicit_tolerance = implicit_tolerance
         self.implicit_damping = implicit_damping
@@ -164,14 +188,23 @@ class BGD(EstimatorOptimizer):
         if self.implicit_iterations > 1:
             return self._update_implicitly(step, estimate)
         expectations = estimate()
-        limits = self._limits(step, expectations.examples)
-        if expectations.compiled:
-            self._compiled_update(step, expectations, limits)
-        else:
-            update_in_place(
-                self._posterior(step), expectations.sums(), limits, expectations.scale, expectations.in_stds
-            )
+        limits, posterior = self._limits(step, expectations.examples), self._posterior(step)
+        if not may_overflow(step.params, posterior, expectations, limits):
+            self._move(posterior, expectations, limits)
+            return expectations
+        tried = [Gaussian(*map(torch.clone, g)) for g in posterior]
+        self._move(tried, expectations, limits)
+        if wrong := overflown(step.params, tried):
+            self._refuse(step, expectations, wrong, "the step leads to a NaN or infinite mean")
+        self._set_posterior(step, tried)
         return expectations
+
+    def _move(self, posterior: list[Gaussian], expectations: Expectations, limits: list[Limits]) -> None:
+        """Write the next posterior over this one."""
+        if expectations.compiled or self.compile:
+            self._compiled_update(posterior, expectations, limits)
+        else:
+            update_in_place(posterior, expectations.sums(), limits, expectations.scale, expectations.in_stds)
 
     def _update_implicitly(self, step: Step, estimate: Callable[[], Expectations]) -> Expectations:
         """The fixed point of the update, where the expectations are those of the posterior that it gives."""
@@ -192,6 +225,8 @@ class BGD(EstimatorOptimizer):
             found = solve_implicit(
                 before, expected, limits, self.implicit_iterations, self.implicit_tolerance, self.implicit_damping
             )
+            if wrong := overflown(step.params, found.posterior):
+                self._refuse(step, last[0], wrong, "the step leads to a NaN or infinite mean")
         except BaseException:
             self._set_posterior(step, before)
             raise
@@ -205,7 +240,7 @@ class BGD(EstimatorOptimizer):
             step.means, step.stds, expectations.sums(), self._limits(step, expectations.examples), strict=True
         ):
             if g is not None:
-                moves = std * g * (expectations.scale * float(limit.lr))
+                moves = std * g * (expectations.scale * limit.weight * float(limit.lr))
                 moved += float(
                     (moves if limit.max_move is None else moves.clamp(-limit.max_move, limit.max_move))
                     .mul_(std)
@@ -223,26 +258,27 @@ class BGD(EstimatorOptimizer):
         limits = {}
         for group in self.param_groups:
             lr = group["lr"].reshape(()) if isinstance(group["lr"], Tensor) else group["lr"]
-            eta = max(1.0, group["boost"] / (examples + 3)) if group["boost"] and examples else 1.0
+            weight = boosted(group["boost"], examples)
             for p in group["params"]:
                 ceiling = std_max_of(p, self.state, group)
-                limits[id(p)] = Limits(lr * eta, group["std_min"], ceiling, group["max_move"])
+                limits[id(p)] = Limits(lr, group["std_min"], ceiling, group["max_move"], weight)
         return [limits[id(p)] for p in step.params]
 
     @staticmethod
-    def _compiled_update(step: Step, expectations: Expectations, limits: list[Limits]) -> None:
+    def _compiled_update(posterior: list[Gaussian], expectations: Expectations, limits: list[Limits]) -> None:
         rows = [i for i, known in enumerate(expectations.has_gradient) if known]
         # Numbers as tensors, so that a scheduler's new value does not compile again; in full precision.
         lrs = [torch.as_tensor(limits[i].lr, dtype=torch.float64) for i in rows]
-        means = [step.means[i] for i in rows]
+        means = [posterior[i].mean for i in rows]
         compiled_update(tuple((mean.shape, mean.dtype) for mean in means))(
             means,
-            [step.stds[i] for i in rows],
+            [posterior[i].std for i in rows],
             [expectations.e_g[i] for i in rows],
             [expectations.e_g_eps[i] for i in rows],
             [(limits[i].std_min, limits[i].std_max, limits[i].max_move) for i in rows],
             lrs,
-            torch.tensor(expectations.scale, dtype=torch.float64),
+            [torch.tensor(expectations.scale * limits[i].weight, dtype=torch.float64) for i in rows],
+            expectations.in_stds,
         )
 
     @torch.no_grad()

@@ -7,15 +7,18 @@ reads and writes of a block stays in the cache, and factors that all weights sha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from bgd.optim.update import Expected, Gaussian, Limits, shrink_factor, std_bounds, update
 
-BLOCK = 1 << 15
+BLOCK = 1 << 17
 """Weights that a CPU updates at a time."""
+
+Form = Literal["small", "medium", "large"]
+"""How exp(-asinh x) is computed."""
 
 
 def update_in_place(
@@ -42,16 +45,28 @@ def update_in_place(
     for old, (e_g, e_g_eps), limit in zip(posterior, expected, limits, strict=True):
         if e_g is None or e_g_eps is None:
             continue
+        factor = scale * limit.weight
         for mean, std, g, g_eps, low, high in _blocks(*old, e_g, e_g_eps, limit.std_min, limit.std_max):
             here = limit._replace(std_min=low, std_max=high)
-            y = g_eps if in_stds else std * g_eps
-            if isinstance(limit.lr, Tensor):  # kept on its device: nothing waits for its value
-                [new] = update([Gaussian(mean, std)], [(g * scale, y * scale / std)], [here])
+            # a tensor is kept on its device: nothing waits for its value
+            if isinstance(limit.lr, Tensor) or not _fits(factor * limit.lr, limit.max_move, mean.dtype):
+                wide = torch.promote_types(std.dtype, torch.float32)
+                e_g, e_g_eps = g.to(wide) * scale, g_eps.to(wide) * scale  # by the weight in update
+                e_g_eps = e_g_eps / std if in_stds else e_g_eps
+                [new] = update([Gaussian(mean, std)], [(e_g, e_g_eps)], [here])
                 mean.copy_(new.mean)
                 std.copy_(new.std)
             else:
-                _move_mean(mean, std, g, scale * limit.lr, limit.max_move)
-                _move_std(std, y, scale, here)
+                _move_mean(mean, std, g, factor * limit.lr, limit.max_move)
+                _move_std(std, g_eps if in_stds else std * g_eps, factor, here)
+
+
+def _fits(step: float, max_move: float | None, dtype: torch.dtype) -> bool:
+    """Whether a step can be computed in this format: it is precise enough, and holds the factors of a move."""
+    largest = torch.finfo(dtype).max
+    return (
+        torch.finfo(dtype).eps < 1e-6 and step <= largest and (not max_move or step == 0 or max_move <= largest * step)
+    )
 
 
 def _move_mean(mean: Tensor, std: Tensor, g: Tensor, step: float, max_move: float | None) -> None:
@@ -65,13 +80,14 @@ def _move_mean(mean: Tensor, std: Tensor, g: Tensor, step: float, max_move: floa
 
 
 def _move_std(std: Tensor, y: Tensor, scale: float, limit: Limits) -> None:
-    """Std (sqrt(1 + x^2) - x) for x = scale y / 2, by the form of :func:`shrink_factor` where this one cancels."""
-    half = scale / 2
-    if y.device.type == "cpu" and y.numel() and float(y.amax()) * half <= 1:
-        factor = torch.addcmul(y.new_ones(()), y, y, value=half * half).sqrt_().add_(y, alpha=-half)
+    """Std exp(-asinh x) for x = scale y / 2, by the cheapest form that is exact to rounding for the x at hand."""
+    half, form = scale / 2, _form(y, scale / 2)
+    if form == "small":  # 1 - x + x^2 / 2
+        std.addcmul_(std, torch.addcmul(y, y, y, value=-half / 2), value=-half)
+    elif form == "medium":  # sqrt(1 + x^2) - x, which cancels where x is large
+        std.mul_(torch.addcmul(y.new_ones(()), y, y, value=half * half).sqrt_().add_(y, alpha=-half))
     else:
-        factor = shrink_factor(y * scale)
-    std.mul_(factor)
+        std.mul_(shrink_factor(y * scale))
     low, high = std_bounds(std.dtype)
     low = max(low, limit.std_min) if isinstance(limit.std_min, int | float) else low
     high = min(high, limit.std_max) if isinstance(limit.std_max, int | float) else high
@@ -80,6 +96,17 @@ def _move_std(std: Tensor, y: Tensor, scale: float, limit: Limits) -> None:
         std.clamp_(min=limit.std_min)
     if isinstance(limit.std_max, Tensor):
         std.clamp_(max=limit.std_max)
+
+
+def _form(y: Tensor, half: float) -> Form:
+    """The form for these values; on other devices than a CPU the general one, so that nothing waits for a value."""
+    if y.device.type != "cpu" or not y.numel():
+        return "large"
+    smallest, largest = (float(end) * half for end in torch.aminmax(y))
+    # The series leaves out x^4 / 8, which is to be below half a unit in the last place of 1.
+    if max(-smallest, largest) <= (2 * torch.finfo(y.dtype).eps) ** 0.25:
+        return "small"
+    return "medium" if largest <= 1 else "large"
 
 
 def _blocks(mean: Tensor, *others: Any) -> Iterator[tuple[Any, ...]]:

@@ -1,6 +1,7 @@
 """The Gaussian posterior as the optimizer's state holds it: a mean and a std for each parameter.
 
 Between steps the weights are the mean. So whatever the weights hold when a step begins, whoever wrote it, is the mean.
+Where no step writes samples into the weights, mean and weight are one memory.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ def read_means(params: Sequence[Tensor], state: State) -> None:
             for key, value in own.items():
                 own[key] = value.to(p.device)
         mean = own["mean"]
+        if _share(p, mean):
+            continue
         if p.dtype == mean.dtype:
             plain[0].append(mean)
             plain[1].append(p)
@@ -42,8 +45,42 @@ def read_means(params: Sequence[Tensor], state: State) -> None:
 
 
 @torch.no_grad()
+def share_means(params: Sequence[Tensor], state: State) -> None:
+    """Let weights and means, which are equal, be one memory, where their types allow it.
+
+    >>> p = torch.ones(1)
+    >>> state = {p: {"mean": torch.ones(1), "std": torch.ones(1)}}
+    >>> share_means([p], state)
+    >>> state[p]["mean"].data_ptr() == p.data_ptr()
+    True
+    """
+    for p in params:
+        if p.dtype == state[p]["mean"].dtype:
+            state[p]["mean"] = p.detach()
+
+
+@torch.no_grad()
+def separate_means(params: Sequence[Tensor], state: State) -> None:
+    """Give the means memory of their own, before samples are written into the weights.
+
+    >>> p = torch.ones(1)
+    >>> state = {p: {"mean": p, "std": torch.ones(1)}}
+    >>> separate_means([p], state)
+    >>> state[p]["mean"].data_ptr() == p.data_ptr()
+    False
+    """
+    for p in params:
+        if _share(p, state[p]["mean"]):
+            state[p]["mean"] = p.detach().clone()
+
+
+def _share(p: Tensor, mean: Tensor) -> bool:
+    return p.data_ptr() == mean.data_ptr() and p.dtype == mean.dtype and p.stride() == mean.stride()
+
+
+@torch.no_grad()
 def write_weights(params: Sequence[Tensor], state: State, eps: Sequence[Tensor] | None) -> None:
-    """Set the weights to mean + std * eps, or to the mean.
+    """Set the weights to mean + std * eps, for means with memory of their own, or to the mean.
 
     >>> p = torch.zeros(1)
     >>> write_weights([p], {p: {"mean": torch.ones(1), "std": torch.full((1,), 0.5)}}, [torch.full((1,), 2.0)])
@@ -51,7 +88,9 @@ def write_weights(params: Sequence[Tensor], state: State, eps: Sequence[Tensor] 
     tensor([2.])
     """
     if eps is None:
-        torch._foreach_copy_(list(params), [state[p]["mean"] for p in params])
+        apart = [p for p in params if not _share(p, state[p]["mean"])]
+        if apart:
+            torch._foreach_copy_(apart, [state[p]["mean"] for p in apart])
     for i, p in enumerate(params if eps is not None else ()):
         mean, std = state[p]["mean"], state[p]["std"]
         assert eps is not None

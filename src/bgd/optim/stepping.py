@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from bgd.optim.base import Params, PosteriorOptimizer
 from bgd.optim.batchnorm import RunningStatistics
-from bgd.optim.compilation import BatchShapes
+from bgd.optim.checkpoint import StateDictError, list_of, one_of, record, text, whole
+from bgd.optim.compilation import MAX_COMPILED_SHAPES, BatchShapes
 from bgd.optim.diagnostics import DROWNED, FIRST_STEPS, REMEDY, CollapseWatch, Health, examine, noise_ratio
 from bgd.optim.estimators.base import Alone, Estimator, Expectations, Sharing, Step
 from bgd.optim.estimators.batched import BatchedStep, Objective
@@ -23,9 +24,9 @@ from bgd.optim.estimators.passes import Closure, Host, Passes, Reduction, Shared
 from bgd.optim.estimators.per_example import PerExample
 from bgd.optim.modules import averages_gradients, find_models
 from bgd.optim.noise import NoiseKind
-from bgd.optim.posterior import read_means, std_init_of, write_weights
-from bgd.optim.validation import check_batch_size
-from bgd.validation import check_choice, check_whole
+from bgd.optim.posterior import read_means, separate_means, share_means, std_init_of, write_weights
+from bgd.optim.validation import MAX_SAMPLES, check_batch_size, check_samples
+from bgd.validation import check_choice
 
 EstimatorName = Literal["per_example", "shared"]
 
@@ -47,7 +48,8 @@ class EstimatorOptimizer(PosteriorOptimizer):
         mc_samples: K, the number of sampled networks, or of passes of a closure.
         estimator: ``"per_example"`` or ``"shared"``.
         reduction: what the loss is over the batch: its ``"mean"`` or ``"sum"``.
-        nonfinite: what to do with a gradient that is NaN or infinite: ``"raise"`` or ``"skip"``.
+        nonfinite: what to do with a gradient that is NaN or infinite, or a step that leads to such a mean: ``"raise"``,
+            or ``"skip"`` the whole step.
         antithetic: noise in pairs (+eps, -eps).
         noise: None for the estimator's own: ``"table"`` for each example, ``"torch"`` for sampled networks.
         seed: of the noise.
@@ -58,6 +60,19 @@ class EstimatorOptimizer(PosteriorOptimizer):
         *PosteriorOptimizer.own_settings,
         *("mc_samples", "estimator", "reduction", "nonfinite", "skipped_steps"),
     )
+
+    checks = PosteriorOptimizer.checks | {
+        "mc_samples": whole(1, MAX_SAMPLES),
+        "estimator": one_of(PASSES),
+        "reduction": one_of(("sum", "mean")),
+        "nonfinite": one_of(("raise", "skip")),
+        "skipped_steps": whole(),
+        "batch_shapes": record(compiled=list_of(text, MAX_COMPILED_SHAPES), last=text),
+        "collapse_watch": record(
+            dead_checks=whole(), skipped=whole(), moved=lambda moved: isinstance(moved, int | float)
+        ),
+        "shared_params": list_of(whole()),
+    }
 
     def __init__(
         self,
@@ -73,7 +88,7 @@ class EstimatorOptimizer(PosteriorOptimizer):
         seed: int | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
-        check_whole(1, mc_samples=mc_samples)
+        check_samples(mc_samples)
         check_choice("estimator", estimator, tuple(PASSES))
         check_choice("reduction", reduction, ("sum", "mean"))
         check_choice("nonfinite", nonfinite, ("raise", "skip"))
@@ -118,7 +133,7 @@ class EstimatorOptimizer(PosteriorOptimizer):
     def _passes(self) -> Passes:
         if self._attached is None:
             host = Host(
-                begin_step=lambda: self._begin_step(read=False),
+                begin_step=lambda: self._begin_step(samples_in_weights=False),
                 noise_key=lambda number: self._noise_key(_SIGNS, self.steps, number),
                 enabled=lambda: not self._inside_sampled,
                 models=lambda: find_models(self._params()),
@@ -231,13 +246,13 @@ class EstimatorOptimizer(PosteriorOptimizer):
             callback()
         return loss
 
-    def _begin_step(self, read: bool = True) -> Step:
+    def _begin_step(self, samples_in_weights: bool = True) -> Step:
         statistics = self._statistics  # finds the modules, and refuses some, before anything has begun
         params = self._learning()
         if not params:
             raise RuntimeError("no parameter requires a gradient: there is nothing to sample")
-        if read:
-            read_means(params, self.state)
+        read_means(params, self.state)
+        (separate_means if samples_in_weights else share_means)(params, self.state)
         stds = [self.state[p]["std"] for p in params]
         return Step(
             params=params,
@@ -314,6 +329,14 @@ class EstimatorOptimizer(PosteriorOptimizer):
         return examine(step.stds, [std_init_of(p, self.state, groups[p]) for p in step.params], gradients)
 
     # --- state
+
+    def _check_state_dict(self, state_dict: Any) -> None:
+        super()._check_state_dict(state_dict)
+        own = state_dict["bgd"]
+        if own["antithetic"] and own["mc_samples"] % 2:
+            raise StateDictError(f"bgd['mc_samples'] is {own['mc_samples']}, and antithetic noise comes in pairs")
+        if own["shared_params"] and max(own["shared_params"]) >= (count := len(self._params())):
+            raise StateDictError(f"bgd['shared_params'] is {own['shared_params']}: there are {count} parameters")
 
     def _own_state(self) -> dict[str, Any]:
         shared = self._attached.shared if self._attached is not None else self._shared_params

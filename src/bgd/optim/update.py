@@ -27,12 +27,16 @@ class Gaussian(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """The step size of a tensor's mean, the floor and ceiling of its std, and how many stds its mean may move."""
+    """The step size of a tensor's mean, the floor and ceiling of its std, and how many stds its mean may move.
+
+    ``weight`` is how many times each example counts: it multiplies both expectations.
+    """
 
     lr: float | Tensor = 1.0
     std_min: float | Tensor | None = None
     std_max: float | Tensor | None = None
     max_move: float | None = None
+    weight: float = 1.0
 
 
 class FixedPoint(NamedTuple):
@@ -62,6 +66,10 @@ def std_bounds(dtype: torch.dtype) -> tuple[float, float]:
     return 2.0 ** (round(math.log2(info.tiny) / 2) + 1), 2.0 ** (round(math.log2(info.max) / 2) - 1)
 
 
+def _at_least_single(dtype: torch.dtype) -> torch.dtype:
+    return torch.promote_types(dtype, torch.float32)
+
+
 def update_mean(
     mean: Tensor, std: Tensor, e_g: Tensor, lr: float | Tensor = 1.0, max_move: float | None = None
 ) -> Tensor:
@@ -69,12 +77,15 @@ def update_mean(
 
     Algorithm 1, first line; with eta = 1 it is the paper's equation for mu ("eq:mu implicit solution"). With
     ``max_move`` no mean moves by more than so many of its stds: mean - std clip(eta std E[g], -max_move, max_move).
+    Computed in at least single precision and rounded once.
 
     >>> update_mean(torch.tensor(1.0), torch.tensor(0.5), torch.tensor(2.0))
     tensor(0.5000)
     >>> update_mean(torch.tensor(1.0), torch.tensor(0.5), torch.tensor(2.0), max_move=0.25)
     tensor(0.8750)
     """
+    if (wide := _at_least_single(mean.dtype)) != mean.dtype:
+        return update_mean(mean.to(wide), std.to(wide), e_g.to(wide), lr, max_move).to(mean.dtype)
     if max_move is None:
         return mean - lr * (std * std * e_g)
     moves = std * e_g  # in stds
@@ -115,7 +126,7 @@ def update_std(
     >>> update_std(torch.tensor(1.0), torch.tensor([-1.0, 0.0, 1.0]))
     tensor([1.6180, 1.0000, 0.6180])
     """
-    wide = torch.promote_types(std.dtype, torch.float32)
+    wide = _at_least_single(std.dtype)
     precise = std.to(wide)
     return _shrunk(precise, precise * e_g_eps.to(wide), std_min, std_max, std_bounds(std.dtype)).to(std.dtype)
 
@@ -153,6 +164,8 @@ def update(posterior: Sequence[Gaussian], expected: Iterable[Expected], limits: 
         if e_g is None or e_g_eps is None:
             yield old
         else:
+            if limit.weight != 1.0:
+                e_g, e_g_eps = limit.weight * e_g, limit.weight * e_g_eps
             yield Gaussian(
                 update_mean(old.mean, old.std, e_g, limit.lr, limit.max_move),
                 update_std(old.std, e_g_eps, limit.std_min, limit.std_max),
@@ -166,15 +179,17 @@ def _update_sums(
     e_g_eps: list[Tensor],
     bounds: list[tuple[float | Tensor | None, float | Tensor | None, float | None]],
     lrs: list[Tensor],
-    scale: Tensor,
+    scales: list[Tensor],
+    in_stds: bool,
 ) -> None:
     """:func:`update` in place on sums that are still to be scaled: compiled, it is one pass over memory."""
-    posterior = [Gaussian(mean, std) for mean, std in zip(means, stds, strict=True)]
-    expected: list[Expected] = [(g * scale, g_eps * scale) for g, g_eps in zip(e_g, e_g_eps, strict=True)]
-    limits = [Limits(lr, *bound) for lr, bound in zip(lrs, bounds, strict=True)]
-    for old, new in zip(posterior, update(posterior, expected, limits), strict=True):
-        old.mean.copy_(new.mean)
-        old.std.copy_(new.std)
+    for mean, std, g, g_eps, lr, scale, (low, high, max_move) in zip(
+        means, stds, e_g, e_g_eps, lrs, scales, bounds, strict=True
+    ):
+        y = g_eps * scale if in_stds else std * (g_eps * scale)
+        new_mean = update_mean(mean, std, g * scale, lr, max_move)
+        std.copy_(_shrunk(std, y, low, high, std_bounds(std.dtype)))
+        mean.copy_(new_mean)
 
 
 @lru_cache(maxsize=64)
@@ -207,7 +222,8 @@ def solve_implicit(
 
     where both expectations are taken under the *solution*. BGD's own step is one iteration from (m, v). Each
     iteration moves the fraction ``damping`` of the way, which a steep loss (v^2 times its curvature above 1) needs
-    to converge. It stops when neither changes by more than ``tolerance`` relative to the prior's std.
+    to converge. It stops when neither changes by more than ``tolerance`` relative to the prior's std. A prior in half
+    precision is iterated in single precision, and the result rounded once.
 
     >>> def quadratic(posterior):  # L = 4 / 2 theta^2, so that E[g] = 4 mean and E[g eps] = 4 std
     ...     return [(4 * mean, 4 * std) for mean, std in posterior]
@@ -217,6 +233,10 @@ def solve_implicit(
     (True, 5.0, 0.2)
     """
     limits = [Limits()] * len(prior) if limits is None else limits
+    if any(t.dtype != _at_least_single(t.dtype) for gaussian in prior for t in gaussian):
+        precise = [Gaussian(*(t.to(_at_least_single(t.dtype)) for t in gaussian)) for gaussian in prior]
+        found = solve_implicit(precise, expectations, limits, iterations, tolerance, damping)
+        return found._replace(posterior=[_rounded(*pair) for pair in zip(found.posterior, prior, strict=True)])
     posterior = list(prior)
     for iteration in range(1, iterations + 1):
         proposed = list(update(prior, expectations(posterior), limits))
@@ -226,6 +246,11 @@ def solve_implicit(
         if change <= tolerance:
             return FixedPoint(posterior, iteration, True)
     return FixedPoint(posterior, iterations, False)
+
+
+def _rounded(precise: Gaussian, like: Gaussian) -> Gaussian:
+    """In the format of another, whose std its rounding cannot leave."""
+    return Gaussian(precise.mean.to(like.mean.dtype), precise.std.clamp(*std_bounds(like.std.dtype)).to(like.std.dtype))
 
 
 def _towards(damping: float) -> Callable[[Tensor, Tensor], Tensor]:

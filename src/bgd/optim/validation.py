@@ -12,6 +12,7 @@ from torch import Tensor
 
 from bgd.errors import caller_stacklevel
 from bgd.optim.update import std_bounds
+from bgd.validation import check_whole
 
 GROUP = ("lr", "std_init", "std_min", "std_max", "max_move", "boost")
 """What a parameter group may have of its own."""
@@ -21,6 +22,9 @@ PASSED_ON = ("params", "param_names", "name", "initial_lr", "max_lr", "min_lr", 
 
 SMALL_LR = 0.05
 """A step size below this is a habit from Adam or SGD, whose learning rates are of another kind."""
+
+MAX_SAMPLES = 1_000_000
+"""More sampled networks than this for one step are a mistake: it would not end."""
 
 STD_OF_FAN_IN = 0.5
 """The default std in units of 1 / sqrt(fan_in), chosen on streams that the published comparisons do not use."""
@@ -110,6 +114,18 @@ def resolve_std(std_init: StdInit | None, params: list[Tensor]) -> list[Tensor]:
         except (RuntimeError, TypeError, ValueError) as error:
             raise ValueError(f"std_init {value!r} does not fit a parameter of shape {tuple(p.shape)}") from error
     return stds
+
+
+def check_samples(count: int) -> None:
+    """Refuse a number of sampled networks for which no step would end.
+
+    >>> check_samples(10**9)
+    Traceback (most recent call last):
+    ValueError: mc_samples must be at most 1,000,000, got 1000000000
+    """
+    check_whole(1, mc_samples=count)
+    if count > MAX_SAMPLES:
+        raise ValueError(f"mc_samples must be at most {MAX_SAMPLES:,}, got {count}")
 
 
 def check_std(group: dict[str, Any], std: Tensor) -> None:

@@ -28,6 +28,15 @@ def value(summary: Summary | None) -> str:
     return f"{summary.mean:.2f}" + ("" if summary.spread is None else f" ± {summary.spread:.2f}")
 
 
+def bound(text: str) -> str:
+    """Text in which a number stays on one line with its spread, wherever else it may break.
+
+    >>> bound("46.34 ± 2.36 (10 seeds)").replace(chr(0xA0), "_")
+    '46.34_±_2.36 (10 seeds)'
+    """
+    return text.replace(" ± ", "\u00a0±\u00a0")
+
+
 def change(difference: Difference) -> str:
     """A difference with its sign and standard error.
 

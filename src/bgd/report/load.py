@@ -6,21 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bgd.errors import BGDError
 from bgd.experiments import EXPERIMENTS
 from bgd.experiments.storage import FILE, StoredComparison, read_comparison, run_folders
+from bgd.report.files import ReportError
 from bgd.report.summary import Comparison, Unfinished, compare
 from bgd.report.summary.rows import row_of
 from bgd.runs.folder import finished, last_line, read_config, read_result
 from bgd.runs.result import RunResult
-
-
-class ReportError(BGDError):
-    """Results that cannot be shown as requested: the message names the folder and the way out.
-
-    >>> issubclass(ReportError, BGDError)
-    True
-    """
 
 
 def to_paths(folders: str | Path | Iterable[str | Path]) -> list[Path]:
@@ -42,7 +34,7 @@ def load(folders: str | Path | Iterable[str | Path]) -> list[Comparison]:
 
     >>> load("no-such-folder")
     Traceback (most recent call last):
-    bgd.report.load.ReportError: no-such-folder: no such folder: name the folder of a comparison, see bgd run
+    bgd.report.files.ReportError: no-such-folder: no such folder: name the folder of a comparison, see bgd run
     """
     found: dict[Path, Comparison] = {}
     for folder in to_paths(folders):

@@ -2,103 +2,132 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bgd.report import formatting
 from bgd.report.figures.types import Plot
+from bgd.report.findings import compare_highlighted, headline
 from bgd.report.notes import collect_notes
-from bgd.report.section import Section
-from bgd.report.statistics import Verdict
+from bgd.report.section import Section, by_experiment, headings
 from bgd.report.summary.settings import split_settings
 from bgd.report.summary.types import Comparison
 from bgd.report.tables.catalog import extra_tables
 from bgd.report.tables.measures import measures
 from bgd.report.tables.render import markdown_text, to_markdown
 from bgd.report.tables.results import detail, overview
+from bgd.report.tables.verdict import verdict_table
+from bgd.report.verdicts import Item, Outcome, describe_cell, judge, summarise_verdicts
 
 RULE = (
     "A value **agrees** with the paper's if our mean is within the paper's spread, or within two standard errors (SE) "
-    "of the difference, for which the paper's spread is used where ours is of one seed; ↑ higher and ↓ lower are "
-    "outside both. Spreads are standard deviations over seeds, times are processor time, or the clock's where that was "
-    "not measured. Accuracies are averages over all tasks at the end, in percent; bold in a column is the method that "
-    "no other beats on the seeds that both have."
+    "of the difference, for which the paper's spread is used where ours is of one seed. Smoke tests, on less than a "
+    "tenth of the paper's training, are never compared with it. A spread is a standard deviation over seeds; beyond "
+    "chance means by Welch's test at 5 %, of two means."
 )
+
+MOST_LISTED = 40
+"""Of one outcome; more are on the pages."""
 
 VISIBLE_COMMANDS = 2
 """More commands than this are folded away."""
 
 
-def render_markdown(
-    sections: Sequence[Section], command: str, pictures: Mapping[tuple[int, str], str], title: str
-) -> str:
-    """The whole report.
+def render_overview(sections: Sequence[Section], command: str, title: str, pages: str) -> str:
+    """The document above the pages: what became of the paper's values, and what each experiment found.
 
     Args:
         sections: in order.
         command: that makes this file again.
-        pictures: the path of each figure, by the section's number and the figure's name; others are left out.
         title: of the document.
+        pages: where the pages are, relative to the document.
 
-    >>> print(render_markdown([], "bgd report runs", {}, "Results").splitlines()[0])
+    >>> print(render_overview([], "bgd report runs", "Results", "pages").splitlines()[0])
     # Results
     """
-    parts = [f"# {markdown_text(title)}", RULE, _index(sections), f"Made by\n\n```\n{command}\n```"]
-    for number, heading in enumerate(_headings(sections)):
-        own = {name: path for (n, name), path in pictures.items() if n == number}
-        parts += [f"## {markdown_text(heading)}", *_section(sections[number], own)]
+    comparisons = [section.comparison for section in sections]
+    items = judge(comparisons)
+    links = {own[0].comparison.name: f"{pages}/{name}.md" for name, own in by_experiment(sections).items()}
+    parts = [f"# {markdown_text(title)}", markdown_text(summarise_verdicts(comparisons, items))]
+    if any(item.cells for item in items):
+        parts += [RULE, "## What became of the paper's values", to_markdown(verdict_table(items))]
+        parts += _outcome(items, Outcome.WITH_DEVIATION) + _outcome(items, Outcome.OPEN)
+    parts.append("## What these runs found")
+    for name in dict.fromkeys(one.name for one in comparisons):
+        own = [one for one in comparisons if one.name == name]
+        lines = [f"- **[{markdown_text(own[0].title)}]({links[name]})**"]
+        lines[0] += f": {markdown_text(headline(own[0]))}" if len(own) == 1 else ""
+        lines += [f"  - {_scale_name(one)}: {markdown_text(headline(one))}" for one in own if len(own) > 1]
+        parts.append("\n".join(lines))
+    parts.append(f"Made by\n\n```\n{command}\n```")
+    return _join(parts)
+
+
+def render_section_page(sections: Sequence[Section], pictures: Sequence[Mapping[str, str]], home: str) -> str:
+    """The page of one experiment.
+
+    Args:
+        sections: its comparisons.
+        pictures: for each, the path of every figure by its name; others are left out.
+        home: the document above.
+    """
+    comparisons = [section.comparison for section in sections]
+    parts = [f"# {markdown_text(comparisons[0].title)}", f"[All results]({home})"]
+    for section, heading, paths in zip(sections, headings(comparisons), pictures, strict=True):
+        parts += [f"## {markdown_text(heading)}"] * (len(sections) > 1)
+        parts += _section(section, paths)
+    return _join(parts)
+
+
+def _join(parts: Sequence[str]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _index(sections: Sequence[Section]) -> str:
-    lines = ["| comparison | preset | runs | agree with the paper | computing |", "|:--|:--|--:|--:|--:|"]
-    for section, heading in zip(sections, _headings(sections), strict=True):
-        c = section.comparison
-        agree = sum(v is Verdict.AGREES for v in c.verdicts)
-        total = len(c.runs) + len(c.unfinished)
-        runs = str(total) if not c.unfinished else f"{len(c.runs)} of {total}"
-        agreement = f"{agree} of {len(c.verdicts)}" if c.verdicts else formatting.NONE
-        cells = (
-            f"[{markdown_text(heading)}](#{_anchor(heading)})",
-            markdown_text(c.preset),
-            runs,
-            agreement,
-            formatting.duration(c.seconds),
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) if sections else ""
-
-
-def _headings(sections: Sequence[Section]) -> list[str]:
-    """A heading for each, all distinct: links refer to them."""
-    titles = [section.comparison.title for section in sections]
-    named = [
-        f"{title} ({', '.join((section.comparison.preset, *section.comparison.overrides))})"
-        if titles.count(title) > 1
-        else title
-        for title, section in zip(titles, sections, strict=True)
+def _outcome(items: Sequence[Item], outcome: Outcome) -> list[str]:
+    """A heading and a line for each cell with this outcome."""
+    lines = [
+        f"- {markdown_text(describe_cell(cell))} ({markdown_text(item.experiment.name)})"
+        for item in items
+        for cell in item.cells
+        if cell.outcome is outcome
     ]
-    return [f"{name}, {named[:i].count(name) + 1}" if named.count(name) > 1 else name for i, name in enumerate(named)]
+    if len(lines) > MOST_LISTED:
+        lines = [*lines[:MOST_LISTED], f"- and {len(lines) - MOST_LISTED} more, on the pages"]
+    return [f"### {str(outcome).capitalize()}", "\n".join(lines)] if lines else []
 
 
-def _anchor(title: str) -> str:
-    """As GitHub makes it from a heading."""
-    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+def _scale_name(comparison: Comparison) -> str:
+    return markdown_text(", ".join(filter(None, (comparison.preset, *comparison.overrides))) or "runs")
 
 
 def _section(section: Section, pictures: Mapping[str, str]) -> list[str]:
     comparison, experiment = section.comparison, section.comparison.experiment
-    parts = [markdown_text(experiment.shows)] if experiment and experiment.shows else []
-    parts += [comparison.remarks, _provenance(comparison), _commands(comparison), _unfinished(comparison)]
+    parts = [f"**{markdown_text(headline(comparison))}**", _bullets(compare_highlighted(comparison))]
+    parts += [comparison.remarks]
+    parts += [f"What to look for: {markdown_text(experiment.shows)}"] if experiment and experiment.shows else []
+    parts += [_provenance(comparison), _commands(comparison), _unfinished(comparison)]
     parts.append(_bullets(collect_notes(comparison)))
     parts += [to_markdown(overview(comparison))] * (len(comparison.columns) > 1) + [to_markdown(detail(comparison))]
+    parts += [_legend(comparison)]
     parts += [f"{markdown_text(table.title)}\n\n{to_markdown(table)}" for table in extra_tables(comparison)]
     parts += _pictures(section, pictures)
     if (table := measures(comparison)) is not None:
         parts.append(_folded("Forgetting, transfer, and inference methods, %", to_markdown(table)))
     parts.append(_folded("Settings", _settings(comparison)))
     return parts
+
+
+def _legend(comparison: Comparison) -> str:
+    """What the numbers of the table are: of bold and spreads only where there are some."""
+    entries = comparison.entries.values()
+    spread = any(entry.ours and entry.ours.spread is not None for entry in entries)
+    bold = any(entry.best for entry in entries)
+    return (
+        "Average accuracy over all tasks at the end"
+        + " with its standard deviation over seeds" * spread
+        + ". Times are processor time, or the clock's where that was not measured."
+        + " Bold: no other is higher on the seeds that both have." * bold
+    )
 
 
 def _unfinished(comparison: Comparison) -> str:
@@ -112,23 +141,14 @@ def _unfinished(comparison: Comparison) -> str:
 
 
 def _pictures(section: Section, paths: Mapping[str, str]) -> list[str]:
-    experiment = section.comparison.experiment
-    curves = experiment is not None and experiment.figures[:1] == ("learning-curves",)
     shown = [plot for plot in section.plots if plot.name in paths]
-    parts = [_picture(plot, paths[plot.name]) for plot in shown if not _is_secondary(plot, curves)]
-    more = [_picture(plot, paths[plot.name]) for plot in shown if _is_secondary(plot, curves)]
-    if more:
-        parts.append(_folded("More figures: learning curves, accuracy on each task after each stage", *more))
-    return parts
+    parts = [_picture(plot, paths[plot.name]) for plot in shown if not plot.secondary]
+    more = [_picture(plot, paths[plot.name]) for plot in shown if plot.secondary]
+    return [*parts, _folded("More figures", *more)] if more else parts
 
 
 def _picture(plot: Plot, path: str) -> str:
     return f"![{markdown_text(f'{plot.title}. {plot.alt}')}]({path})\n\n{markdown_text(plot.caption)}"
-
-
-def _is_secondary(plot: Plot, curves: bool) -> bool:
-    """Whether a figure is folded away; learning curves are not where they are the experiment's main figure."""
-    return plot.small or plot.name.startswith("training-loss" if curves else ("learning-curves", "training-loss"))
 
 
 def _folded(title: str, *parts: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bgd.report import formatting
-from bgd.report.load import ReportError
+from bgd.report.files import ReportError
 from bgd.report.statistics import Difference, Summary, beyond_chance, difference
 from bgd.report.summary.types import Comparison
 from bgd.report.tables.types import Cell, Table

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from bgd.errors import MissingExtraError
 from bgd.experiments.storage import run_folders
-from bgd.report.load import ReportError, to_paths
+from bgd.report.files import ReportError
+from bgd.report.load import to_paths
 
 
 def write_events(folders: str | Path | Iterable[str | Path], out: str | Path) -> int:

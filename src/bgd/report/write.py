@@ -1,19 +1,19 @@
-"""Write a report: the page, the tables, the figures, the numbers; each file is written atomically."""
+"""Write a report: the pages, the tables, the figures, the numbers; each file is written atomically."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from bgd.files import write_atomically
 from bgd.report import export
-from bgd.report.figures.catalog import draw_plots
-from bgd.report.figures.save import png, svg
-from bgd.report.load import ReportError
-from bgd.report.markdown import render_markdown
-from bgd.report.page.render import render_page
-from bgd.report.section import Section
+from bgd.report.figures.cache import render
+from bgd.report.figures.labels import file_name
+from bgd.report.files import ReportError, ReportFolder
+from bgd.report.markdown import render_overview, render_section_page
+from bgd.report.page.render import render_pages
+from bgd.report.section import Section, by_experiment, make_sections
 from bgd.report.summary.types import Comparison
 from bgd.report.tables.catalog import all_tables
 from bgd.report.tables.render import to_text
@@ -25,6 +25,11 @@ DEFAULT_FORMATS = ("html", "csv", "json")
 
 TITLE = "Results"
 
+PNG = b"\x89PNG"
+
+SMALL_SVG = 24_000
+"""Bytes: a figure whose SVG is larger is a PNG beside Markdown, so that a repository stays small."""
+
 
 def write(
     comparisons: Sequence[Comparison],
@@ -33,8 +38,9 @@ def write(
     *,
     command: str = "",
     title: str | None = None,
+    processes: int = 1,
 ) -> list[Path]:
-    """Write the report into a folder; returns the paths, the page first.
+    """Write the report into a folder; returns the paths, the page first. Old files of an earlier report are removed.
 
     Args:
         comparisons: see :func:`bgd.report.load`.
@@ -42,6 +48,7 @@ def write(
         formats: some of :data:`FORMATS`.
         command: that makes the report, to be shown in it.
         title: of the page.
+        processes: at most so many draw figures at the same time, see :func:`bgd.report.figures.cache.render`.
 
     Raises:
         ReportError: for an unknown format, or a folder that cannot be written.
@@ -53,92 +60,98 @@ def write(
     for one in formats:
         if one not in FORMATS:
             raise ReportError(f"no format {one!r}: choose from {', '.join(FORMATS)}")
-    folder = Path(out)
-    drawn = bool({"html", "md", "png", "svg"} & set(formats))
-    sections = [Section(c, draw_plots(c) if drawn else ()) for c in comparisons]
-    writer = _Writer(folder)
+    folder = ReportFolder(Path(out))
+    drawn = "svg" if {"html", "md", "svg"} & set(formats) else ""
+    sections = make_sections(comparisons, drawn, processes)
     if "html" in formats:
-        writer.write_text("index.html", render_page(sections, command, title))
+        for name, text in render_pages(sections, command, title).items():
+            folder.write(name, text.encode())
     if "csv" in formats:
-        writer.write_text("summary.csv", export.to_csv(export.summary_records(comparisons)))
-        writer.write_text("runs.csv", export.to_csv(export.run_records(comparisons)))
+        folder.write("summary.csv", export.to_csv(export.summary_records(comparisons)).encode())
+        folder.write("runs.csv", export.to_csv(export.run_records(comparisons)).encode())
     if "json" in formats:
-        writer.write_text("report.json", export.to_json(comparisons))
+        folder.write("report.json", export.to_json(comparisons).encode())
     if "txt" in formats:
-        writer.write_text(
-            "report.txt", "\n\n".join(to_text(table) for c in comparisons for table in all_tables(c)) + "\n"
-        )
+        text = "\n\n".join(to_text(table) for c in comparisons for table in all_tables(c))
+        folder.write("report.txt", f"{text}\n".encode())
     if "md" in formats:
-        pictures = _write_figures(sections, writer, "figures", "png")
-        writer.write_text("report.md", render_markdown(sections, command, pictures, title or TITLE))
-    elif "png" in formats:
-        _write_figures(sections, writer, "figures", "png")
+        pages = "pages"
+        folder.write("report.md", render_overview(sections, command, title or TITLE, pages).encode())
+        _write_pages(_small(sections, processes), folder, pages, "../report.md")
+    if "png" in formats:
+        _write_figures(make_sections(comparisons, "png", processes), folder, "figures")
     if "svg" in formats:
-        _write_figures(sections, writer, "figures", "svg")
-    return writer.written
+        _write_figures(sections, folder, "figures")
+    folder.finish()
+    return folder.written
 
 
 def write_markdown(
     comparisons: Sequence[Comparison],
     file: str | Path,
-    figures: str | Path | None = None,
+    pages: str | Path | None = None,
     *,
     command: str = "",
     title: str | None = None,
+    processes: int = 1,
 ) -> Path:
-    """Write one Markdown file, such as a repository's RESULTS.md, and its figures as PNG.
+    """Write a Markdown file, such as a repository's RESULTS.md, and a page for each experiment with its figures.
 
     Args:
         comparisons: see :func:`bgd.report.load`.
-        file: to write.
-        figures: their folder; by default ``figures`` beside the file.
+        file: to write: what became of the paper's values, and what each experiment found.
+        pages: the folder of the pages; by default ``pages`` beside the file.
         command: that makes the file, to be shown in it.
         title: of the document.
+        processes: see :func:`write`.
     """
     path = Path(file)
-    folder = Path(figures) if figures is not None else path.parent / "figures"
-    sections = [Section(c, draw_plots(c)) for c in comparisons]
-    names = _write_figures(sections, _Writer(folder), "", "png")
-    relative = os.path.relpath(folder, path.parent)
-    pictures = {key: (Path(relative) / name).as_posix() for key, name in names.items()}
-    _Writer(path.parent).write_text(path.name, render_markdown(sections, command, pictures, title or TITLE))
+    folder = ReportFolder(Path(pages) if pages is not None else path.parent / "pages")
+    sections = make_sections(comparisons, "svg", processes)
+    _write_pages(_small(sections, processes), folder, "", Path(os.path.relpath(path, folder.path)).as_posix())
+    folder.finish()
+    relative = Path(os.path.relpath(folder.path, path.parent)).as_posix()
+    text = render_overview(sections, command, title or TITLE, relative)
+    ReportFolder(path.parent).write(path.name, text.encode())
     return path
 
 
-class _Writer:
-    """Writes files into a folder and records their paths."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.written: list[Path] = []
-
-    def write_text(self, name: str, text: str) -> None:
-        self.write_bytes(name, text.encode())
-
-    def write_bytes(self, name: str, content: bytes) -> None:
-        path = self.folder / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, content)
-        except OSError as error:
-            raise ReportError(f"{path}: cannot write the report ({error.strerror}): choose another --out") from error
-        self.written.append(path)
+def _small(sections: Sequence[Section], processes: int) -> list[Section]:
+    """The same with PNG for figures that are large as SVG."""
+    large = [plot for section in sections for plot in section.plots if len(section.drawn[plot.name]) > SMALL_SVG]
+    drawn = iter(render(large, "png", processes))
+    return [
+        replace(one, drawn={name: next(drawn) if len(svg) > SMALL_SVG else svg for name, svg in one.drawn.items()})
+        for one in sections
+    ]
 
 
-def _write_figures(
-    sections: Sequence[Section], writer: _Writer, folder: str, file_format: str
-) -> dict[tuple[int, str], str]:
-    """Write every figure; returns their paths by the section's number and the figure's name."""
-    save: Callable[..., bytes] = png if file_format == "png" else lambda figure: svg(figure).encode()
-    paths = {}
-    used: set[str] = set()
-    for number, section in enumerate(sections):
-        stem = "-".join(part for part in (section.comparison.name, section.comparison.preset) if part) or "runs"
-        while stem in used:  # the same experiment and preset with the user's overrides
-            stem += "-x"
-        used.add(stem)
-        for plot in section.plots:
-            name = f"{folder}/{stem}/{plot.name}.{file_format}".lstrip("/")
-            writer.write_bytes(name, save(plot.figure))
-            paths[number, plot.name] = name
+def _write_pages(sections: Sequence[Section], folder: ReportFolder, inside: str, home: str) -> None:
+    """Write a Markdown page for each experiment, and its figures."""
+    pictures = _write_figures(sections, folder, f"{inside}/figures".lstrip("/"))
+    for name, own in by_experiment(sections).items():
+        shown = [
+            {plot: Path(os.path.relpath(path, inside or ".")).as_posix() for plot, path in pictures[id(one)].items()}
+            for one in own
+        ]
+        folder.write(f"{inside}/{name}.md".lstrip("/"), render_section_page(own, shown, home).encode())
+
+
+def _write_figures(sections: Sequence[Section], folder: ReportFolder, inside: str) -> Mapping[int, dict[str, str]]:
+    """Write every figure; returns their paths by the section's identity and the figure's name."""
+    paths: dict[int, dict[str, str]] = {}
+    for name, own in by_experiment(sections).items():
+        scales = [" ".join((one.comparison.preset, *one.comparison.overrides)) or "runs" for one in own]
+        for number, section in enumerate(own):
+            others = scales[:number] + scales[number + 1 :]
+            stem = f"{name}-{file_name(scales[number], others)}"
+            if repeated := scales[:number].count(scales[number]):  # the same experiment and preset from two folders
+                stem += "-again" * repeated
+            found = {
+                plot: f"{inside}/{stem}/{plot}.{'png' if content[:4] == PNG else 'svg'}"
+                for plot, content in section.drawn.items()
+            }
+            for plot, path in found.items():
+                folder.write(path, section.drawn[plot])
+            paths[id(section)] = found
     return paths

@@ -13,7 +13,7 @@ from bgd.methods.registry import create, find_method, settings_of
 from bgd.nets import registry as nets
 from bgd.nets.precision import InBfloat16
 from bgd.runs.config import AugmentConfig, NetConfig, RunConfig, Setup
-from bgd.runs.data import build_data, build_mix
+from bgd.runs.data import build_data, build_mix, build_table
 from bgd.runs.errors import RunError
 from bgd.scenarios import (
     PADDED_MNIST,
@@ -24,6 +24,7 @@ from bgd.scenarios import (
     Drifting,
     Heads,
     Joint,
+    Prequential,
     Scenario,
     Stream,
     TaskSet,
@@ -74,6 +75,9 @@ def build_stream(config: RunConfig) -> Stream:
         "augment": build_augment(options.augment),
     }
     joint = find_method(config.method).joint
+    if options.kind == "prequential":
+        table = build_table(setup.data, config.seed)
+        return Prequential(table, rules, batch_size=options.batch_size, seed=config.seed)
     if options.kind == "drifting":
         normalise = NORMALISATIONS[setup.data.normalise]
         world = rotating(build_data(setup.data), options.start, options.end, normalise=normalise)

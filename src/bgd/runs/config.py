@@ -24,7 +24,10 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
 
 
-DATA_NAME = "a name that `bgd data list` shows, a folder of .npz arrays, or module:function that returns a DataSet"
+DATA_NAME = (
+    "a name that `bgd data list` shows, a folder of .npz arrays, or module:function that returns a DataSet; of a "
+    "prequential stream one of river's tables, a CSV or Parquet file, or module:function that returns a data frame"
+)
 
 
 class Named(Strict):
@@ -65,6 +68,7 @@ class DataConfig(Named):
     normalise: Literal["unit", "padded-mnist", "own"] = Field(
         default="unit", description="pixels in [0, 1]; Hsu et al.'s mean and std; or the training images' own"
     )
+    target: str | None = Field(default=None, description="the column of the labels, of a table of one's own")
     mix: tuple[SetConfig, ...] = Field(default=(), description="several data sets, instead of `name`")
     shape: tuple[int, int, int] | None = Field(
         default=None,
@@ -96,7 +100,7 @@ class StreamConfig(Strict):
     AugmentConfig(crop=4, flip=True)
     """
 
-    kind: Literal["discrete", "continuous", "drifting"] = "discrete"
+    kind: Literal["discrete", "continuous", "drifting", "prequential"] = "discrete"
     batch_size: int = Field(default=128, ge=1)
     epochs: int = Field(default=1, ge=1, description="of each task (discrete)")
     iterations: int = Field(default=1000, ge=1, description="of the whole stream (continuous, drifting)")
@@ -142,6 +146,9 @@ class TestConfig(Strict):
     stds: int = Field(
         default=0, ge=0, description="histograms evenly spaced over the run, beside those after each task"
     )
+    alarm_every: int = Field(
+        default=10_000, ge=100, description="examples between false alarms, on average and at least (prequential)"
+    )
 
 
 class Setup(Strict):
@@ -168,19 +175,21 @@ def unused(setup: Setup) -> set[str]:
     """Settings without an effect on a run of this kind, as paths: a description of the run can leave them out.
 
     >>> sorted(unused(Setup(stream={"kind": "continuous"}, net={"name": "lenet"})))[:4]
-    ['data.mix', 'net.settings', 'net.widths', 'stream.end']
+    ['data.mix', 'data.target', 'net.settings', 'net.widths']
     """
     kind, tasks = setup.stream.kind, setup.tasks.kind
     used = {
         "stream.epochs": kind == "discrete",
-        "stream.iterations": kind != "discrete",
+        "stream.iterations": kind in ("continuous", "drifting"),
         "stream.beta": kind == "continuous",
         **dict.fromkeys(("stream.start", "stream.end", "stream.moments"), kind == "drifting"),
-        "tasks.kind": kind != "drifting",
-        "tasks.count": kind != "drifting" and tasks in ("split", "permute"),
-        "tasks.degrees": kind != "drifting" and tasks == "rotate",
-        "tasks.seed": kind != "drifting" and tasks == "permute",
+        "tasks.kind": kind not in ("drifting", "prequential"),
+        "tasks.count": kind not in ("drifting", "prequential") and tasks in ("split", "permute"),
+        "tasks.degrees": kind not in ("drifting", "prequential") and tasks == "rotate",
+        "tasks.seed": kind not in ("drifting", "prequential") and tasks == "permute",
         "data.mix": tasks == "mix",
+        **dict.fromkeys(("data.target", "test.alarm_every"), kind == "prequential"),
+        **dict.fromkeys(("data.pad", "data.test", "data.normalise", "data.shape"), kind != "prequential"),
         "data.name": tasks != "mix",
         "net.widths": setup.net.name == "mlp",
         "net.init": setup.net.name in NETS,

@@ -6,9 +6,12 @@ import hashlib
 import os
 from dataclasses import replace
 from functools import lru_cache
+from importlib.metadata import version
 
 from bgd.data import limit, pad, published_names, subset, to_shape
 from bgd.data import load as load_data
+from bgd.data.tables import RIVER_TABLES, Table, load_table
+from bgd.data.tables.files import ENDINGS
 from bgd.data.types import DataError, DataSet
 from bgd.runs.config import DataConfig, SetConfig
 
@@ -47,6 +50,37 @@ def _build_member(member: SetConfig, config: DataConfig) -> DataSet:
     return pad(limit(data, member.train or config.train, member.test or config.test), config.pad)
 
 
+def build_table(config: DataConfig, seed: int) -> Table:
+    """The table of a prequential stream, limited in size.
+
+    >>> build_table(DataConfig(name="river-phishing", train=100), seed=1)
+    Table('river-phishing', 100 rows, 9 features, 2 classes)
+    """
+    return _load_table(config.name, config.target, seed if config.name in RIVER_TABLES else 0).first(config.train)
+
+
+def is_table(config: DataConfig) -> bool:
+    """Whether the data is a table, for a prequential stream.
+
+    >>> is_table(DataConfig(name="./weather.csv", target="rain")), is_table(DataConfig(name="digits"))
+    (True, False)
+    """
+    return config.target is not None or config.name in RIVER_TABLES or config.name.endswith(ENDINGS)
+
+
+def _digest_table(config: DataConfig) -> str:
+    if config.name in RIVER_TABLES:
+        return f"river {version('river')}"
+    table = _load_table(config.name, config.target, 0)
+    content = f"{table.features}{table.classes}".encode() + table.x.tobytes() + table.y.tobytes()
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+@lru_cache(maxsize=8)
+def _load_table(name: str, target: str | None, seed: int) -> Table:
+    return load_table(name, target, seed)
+
+
 def data_names(config: DataConfig) -> list[str]:
     """The data sets that a configuration uses, each once.
 
@@ -62,6 +96,8 @@ def data_note(config: DataConfig) -> str:
     >>> data_note(DataConfig(name="digits"))
     ''
     """
+    if is_table(config):
+        return ""
     notes = {name: note for name in data_names(config) if (note := load(name).note)}
     return "; ".join(f"{name}: {note}" for name, note in notes.items()) if config.mix else "".join(notes.values())
 
@@ -74,6 +110,8 @@ def data_digest(config: DataConfig) -> str:
     >>> data_digest(DataConfig(name="digits"))
     ''
     """
+    if is_table(config):
+        return _digest_table(config)
     folder = os.environ.get("BGD_DATA")
     return "".join(_digest(name, folder) for name in data_names(config) if not _is_published(name))
 

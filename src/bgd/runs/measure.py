@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
+
+from torch import Tensor
 
 from bgd.inference import INFERENCES
 from bgd.methods.common.types import Learner
@@ -12,7 +14,7 @@ from bgd.runs.config import RunConfig
 from bgd.runs.evaluate import available_inferences, histogram, score, stds
 from bgd.runs.metrics_file import MetricsFile
 from bgd.runs.progress import ProgressReporter
-from bgd.runs.schedule import plan_measurements
+from bgd.runs.schedule import Schedule, plan_measurements
 from bgd.scenarios import Batch, Joint, Stream
 
 
@@ -39,7 +41,39 @@ class RunningMean:
         return mean
 
 
-class Measurer:
+class Measurements:
+    """What the training loop needs of whatever measures a run.
+
+    Attributes:
+        schedule: when :meth:`measure` is due.
+        losses: of the batches.
+        test_first: called with each batch before it is learnt; None where batches are not tested.
+    """
+
+    schedule: Schedule
+    losses: RunningMean
+    metrics: MetricsFile
+    test_first: Callable[[Tensor, Tensor], None] | None = None
+
+    def measure(self, iteration: int) -> None:
+        """Record what is due at this iteration."""
+        raise NotImplementedError
+
+    def record_warning(self, iteration: int, text: str) -> None:
+        """A collapsed posterior is part of the result: a table must not show it as just a bad number."""
+        # once is enough: the optimizer does not save that it has warned, so a resumed run warns again
+        if not any(record["kind"] == "warning" for record in self.metrics.records):
+            self.metrics.add("warning", iteration=iteration, text=text)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the metrics file does not hold."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+
+
+class Measurer(Measurements):
     """Losses, accuracies and stds of one run.
 
     Args:
@@ -72,12 +106,6 @@ class Measurer:
                 add("fit", iteration=iteration, **self._fit())
         if schedule.records_stds(iteration) and (values := stds(self.learner)) is not None:
             add("stds", iteration=iteration, after=self._label(iteration, rows), **histogram(values))
-
-    def record_warning(self, iteration: int, text: str) -> None:
-        """A collapsed posterior is part of the result: a table must not show it as just a bad number."""
-        # once is enough: the optimizer does not save that it has warned, so a resumed run warns again
-        if not any(record["kind"] == "warning" for record in self.metrics.records):
-            self.metrics.add("warning", iteration=iteration, text=text)
 
     def _evaluate(self, iteration: int) -> dict[str, Any]:
         """All tasks, by MAP and the run's own inference; at the end by every inference method."""

@@ -58,6 +58,25 @@ class CurvePoint(Strict):
     loss: float
 
 
+class Alarm(Strict):
+    """The learner's surprise rose above what its own past explains; see :mod:`bgd.streams.drift`."""
+
+    at: int = Field(description="the example that raised it, from 0")
+    since: int = Field(description="about where the change began")
+    evidence: float
+
+
+class Prequential(Strict):
+    """What a stream measured whose every example was predicted before it was learnt."""
+
+    examples: int
+    accuracy: float
+    log_loss: float = Field(description="mean of -log p(y); a probability below 1e-6 counts as 1e-6")
+    calibration_error: float = Field(description="ECE over 15 bins of equal width")
+    bins: list[tuple[float, float, float]] = Field(description="of each: examples, sum of confidences, right labels")
+    alarms: list[Alarm]
+
+
 class Machine(Strict):
     """What depends on the machine, and is no part of the result."""
 
@@ -117,4 +136,5 @@ class RunResult(Strict):
     warnings: list[str] = Field(description="such as that the posterior has collapsed")
     data_note: str = Field(default="", description="what a reader must know of the data, such as a substitute")
     upper_bound: bool = Field(default=False, description="a reference such as Offline, which never counts as best")
+    prequential: Prequential | None = Field(default=None, description="of a prequential stream alone")
     machine: Machine | None = None

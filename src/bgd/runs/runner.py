@@ -20,15 +20,16 @@ from bgd.runs.data import data_digest, data_note
 from bgd.runs.environment import describe, join_versions
 from bgd.runs.errors import Interrupted
 from bgd.runs.folder import RunFolder, read_machine, write_json
-from bgd.runs.measure import Measurer
+from bgd.runs.measure import Measurements, Measurer
 from bgd.runs.options import Options
 from bgd.runs.own_modules import import_folders
+from bgd.runs.prequential import PrequentialMeasurer
 from bgd.runs.progress import TICK, ProgressReporter, Report
 from bgd.runs.randomness import generator_states, restore_generators
 from bgd.runs.result import Machine, RunResult
 from bgd.runs.stop import StopRequest
 from bgd.runs.summary import summarise
-from bgd.scenarios import Batch
+from bgd.scenarios import Batch, Prequential
 
 
 class Runner:
@@ -49,7 +50,11 @@ class Runner:
         self.stream = build_stream(config)
         self.learner = build_learner(config, self.stream)
         self.progress = ProgressReporter(report, self.stream.stages, len(self.stream), self.stream.tasks.names)
-        self.measurer = Measurer(config, self.stream, self.learner, folder.metrics, self.progress)
+        self.measurer: Measurements
+        if isinstance(self.stream, Prequential):
+            self.measurer = PrequentialMeasurer(config, self.stream, self.learner, folder.metrics)
+        else:
+            self.measurer = Measurer(config, self.stream, self.learner, folder.metrics, self.progress)
         self.iteration, self.sessions = 0, 1
         self.previous: Machine | None = None
 
@@ -93,12 +98,15 @@ class Runner:
         batch_of, observe, device = self.stream.batch, self.learner.observe, self.config.device
         add_loss, now, stop, clock = self.measurer.losses.add, time.perf_counter, self.stop, self.clock
         always = not self.options.checkpoint_seconds
+        test_first = self.measurer.test_first
         clock.start_training()
         tick = now() + TICK
         for i in range(self.iteration, event):
             x, y, task = batch_of(i)
             if device != "cpu":
                 x, y = x.to(device), y.to(device)
+            if test_first is not None:
+                test_first(x, y)
             add_loss(observe(x, y, task))
             self.iteration = i + 1
             # not at the event itself: the state is complete only once the event is over
@@ -140,6 +148,7 @@ class Runner:
             "learner": self.learner.state_dict(),
             "generators": generator_states(self.config.device),
             "loss": [losses.total, losses.count],
+            "measurer": self.measurer.state_dict(),
             "times": list(self.clock.now()),
             "sessions": self.sessions,
         }
@@ -159,6 +168,7 @@ class Runner:
         restore_generators(state["generators"], self.config.device)
         self.iteration, self.sessions = state["iteration"], state["sessions"] + 1
         self.measurer.losses.total, self.measurer.losses.count = state["loss"]
+        self.measurer.load_state_dict(state["measurer"])
         self.previous = read_machine(self.folder.path)
         return Times(*state["times"])
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from bgd.runs import metrics
 from bgd.runs.config import RunConfig
+from bgd.runs.prequential import summarise_prequential
 from bgd.runs.result import CurvePoint, Evaluation, Fit, RunResult, StdHistogram
 
 
@@ -35,6 +36,10 @@ def summarise(
     >>> summarise(RunConfig(method="sgd"), records, task_names=["a"], stages=[9]).R
     [[0.5]]
     """
+    if config.setup.stream.kind == "prequential":
+        return summarise_prequential(config, records, task_names=task_names, stages=stages).model_copy(
+            update={"data_note": data_note, "upper_bound": upper_bound}
+        )
     kinds: dict[str, list[dict[str, Any]]] = {"loss": [], "evaluation": [], "fit": [], "stds": [], "warning": []}
     for record in records:
         kinds[record["kind"]].append({key: value for key, value in record.items() if key != "kind"})

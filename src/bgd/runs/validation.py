@@ -8,10 +8,12 @@ import torch
 from torch import nn
 
 from bgd.errors import BGDError
+from bgd.methods.registry import find_method
 from bgd.nets.registry import NETS
 from bgd.plugins import find
 from bgd.runs.build import build_augment, build_net, build_stream, create_learner
 from bgd.runs.config import RunConfig, Setup
+from bgd.runs.data import is_table
 from bgd.runs.errors import RunError
 from bgd.runs.randomness import own_randomness
 from bgd.scenarios import Scenario, scenario, separate_heads, shared_heads
@@ -58,8 +60,16 @@ def prepare_data(configs: Iterable[RunConfig]) -> None:
 def _check_stream(setup: Setup, rules: Scenario) -> None:
     kind, tasks, members = setup.stream.kind, setup.tasks, len(setup.data.mix)
     if rules.boundaries != (kind == "discrete"):
-        fitting = "discrete" if rules.boundaries else "continuous or drifting"
+        fitting = "discrete" if rules.boundaries else "continuous, drifting or prequential"
         raise RunError(f"scenario {rules.name!r} needs a stream of kind {fitting}, not {kind!r}")
+    if (kind == "prequential") != is_table(setup.data):
+        raise RunError(
+            f"data {setup.data.name!r} {'needs' if is_table(setup.data) else 'does not fit'} a stream of kind "
+            "'prequential': a table (a name of river's, a file, or data.target with module:function) is predicted row "
+            "by row, and then learnt"
+        )
+    if kind == "prequential" and (members or build_augment(setup.stream.augment)):
+        raise RunError("a table is no mix of images: leave data.mix and stream.augment out")
     if kind == "drifting" and not rules.shared_head:
         raise RunError("a drifting stream needs a scenario with a shared head")
     if tasks.kind == "mix" and not members:
@@ -90,5 +100,9 @@ def _check_method(config: RunConfig, rules: Scenario) -> None:
     if config.settings.get("test_samples"):
         raise RunError("leave test_samples out of the settings: test.inference and test.samples decide how runs test")
     heads = shared_heads(2, 2) if rules.shared_head else separate_heads([2, 2])
+    if config.setup.stream.kind == "prequential" and find_method(config.method).joint:
+        raise RunError(
+            f"{config.method!r} learns from all data at once, but a prequential stream shows it once, in order"
+        )
     with own_randomness(config.seed):  # layers draw from the caller's generator
         create_learner(config, nn.Sequential(nn.Flatten(), nn.Linear(1, heads.outputs)), heads, rules, [1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -22,6 +22,22 @@ Tensors = tuple[Tensor, ...]
 
 PATHS = ("compiled", "eager", "loop")
 """Ways to evaluate the networks, the fastest first: vmap compiled, vmap eager, one network at a time."""
+
+
+SIDE_BY_SIDE = 24 << 20
+"""Bytes of weights that are evaluated at a time on a CPU: more leave its cache, and cost up to twice as much."""
+
+
+def chunk_that_fits(count: int, params: Sequence[Tensor]) -> int:
+    """How many of ``count`` networks to evaluate at a time: the most that fit into a CPU's cache, in equal chunks.
+
+    >>> chunk_that_fits(10, [torch.empty(1000, 1000)]), chunk_that_fits(10, [torch.empty(2000, 1000)])
+    (5, 2)
+    """
+    if any(p.device.type != "cpu" for p in params):
+        return count
+    size = sum(p.numel() * p.element_size() for p in params)
+    return max(d for d in range(1, count + 1) if count % d == 0 and (d == 1 or d * size <= SIDE_BY_SIDE))
 
 
 class Objective(Protocol):
@@ -65,8 +81,8 @@ class BatchedStep:
         model: the model that holds the optimizer's parameters.
         objective: ``objective(net, *batch)`` returns the loss, a sum or a mean as the optimizer's ``reduction`` has it.
             Call ``net`` in it where you would call the model.
-        chunk_size: how many networks to evaluate, and hold in memory, at a time; None for the choice above: all of
-            them, or one by one where the model has convolutions.
+        chunk_size: how many networks to evaluate, and hold in memory, at a time; None for the choice above: as many
+            as :func:`chunk_that_fits`, or one by one where the model has convolutions.
         compile: True, False, or None to compile where it can be expected to work. The first call is slow then.
 
     Example:
@@ -145,7 +161,7 @@ class BatchedStep:
             evaluate = self._compiled
         assert evaluate is not None
         sums = step.sums
-        chunk = self.chunk_size or len(step.samples)
+        chunk = self.chunk_size or chunk_that_fits(len(step.samples), step.means)
         with _buffers_unchanged(self.model):
             for start in range(0, len(step.samples), chunk):
                 part = step.samples[start : start + chunk]

@@ -10,6 +10,7 @@ from torch import nn
 
 from bgd.optim.base import Params
 from bgd.optim.bgd import BGD
+from bgd.optim.checkpoint import StateDictError
 from bgd.optim.estimators.gradient_sums import GradientSums
 from bgd.optim.modules import averages_gradients
 from bgd.optim.validation import StdInit
@@ -104,6 +105,14 @@ class DistributedBGD(BGD):
             for p in group["params"]:
                 for tensor in (p, *self.state[p].values()):
                     dist.broadcast(tensor, sharing.first, sharing.process_group)
+
+    def _check_state_dict(self, state_dict: Any) -> None:
+        super()._check_state_dict(state_dict)
+        own = state_dict["bgd"]
+        if own["estimator"] != "shared":
+            raise StateDictError(f"bgd['estimator'] is {own['estimator']!r}: ranks share out sampled networks")
+        if self.split == "samples" and own["mc_samples"] < dist.get_world_size(self.process_group):
+            raise StateDictError(f"bgd['mc_samples'] is {own['mc_samples']}: fewer networks than ranks")
 
     def _check_models(self, models: list[nn.Module]) -> None:
         averaged = averages_gradients(models, self._params())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ from bgd.report.figures.labels import (
     column_suffix,
     describe_items,
     describe_seeds,
+    has_spread,
     looks_of,
     row_label,
 )
@@ -39,14 +41,15 @@ def plot_accuracy_at_end(comparison: Comparison) -> Iterator[Plot]:
         yield Plot(
             f"results{column_file_suffix(comparison, column)}",
             title,
-            "Average accuracy over all tasks at the end: our means, with whiskers of one standard deviation over seeds."
+            "Average accuracy over all tasks at the end"
+            + (": our means, with whiskers of one standard deviation over seeds." if has_spread(entries) else ".")
             + " Grey bands are the paper's mean and spread." * paper
             + describe_seeds(entries),
             describe_items(
                 (e.row, formatting.value(e.ours) + (f", paper {formatting.value(e.paper)}" if e.paper else ""))
                 for e in entries
             ),
-            draw_forest(rows, looks_of(comparison), title=title),
+            partial(draw_forest, rows, looks_of(comparison), title=title),
         )
 
 
@@ -119,5 +122,5 @@ def _add_legend(figure: Figure) -> None:
         Line2D([], [], color=INK, marker="o", linestyle="-", linewidth=1.6),
         Patch(color=GRID),
     ]
-    names = ["ours, mean ± spread", "paper, mean ± spread"]
+    names = ["ours", "paper, mean ± spread"]
     figure.legend(key, names, loc="outside lower left", ncols=2, fontsize=8, handlelength=1.6)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from bgd.report.figures.labels import column_file_suffix, column_suffix, describe_seeds, looks_of, row_label
-from bgd.report.figures.lines import Series, describe_ends, draw_lines, make_series
+from bgd.report.figures.lines import Series, describe_bands, describe_ends, draw_lines, make_series
 from bgd.report.figures.types import Plot
 from bgd.report.summary.types import Comparison
 from bgd.runs.metrics import average_accuracy_seen
@@ -22,11 +23,11 @@ def plot_accuracy_by_task(comparison: Comparison) -> Iterator[Plot]:
             yield Plot(
                 f"accuracy-by-task{column_file_suffix(comparison, column)}",
                 title,
-                "Test accuracy averaged over the tasks seen so far, against their number; "
-                "bands are one standard deviation over seeds."
+                "Test accuracy averaged over the tasks seen so far, against their number."
+                + describe_bands(curves)
                 + describe_seeds(e for e in comparison.column(column) if row_label(comparison, e.row) in curves),
                 describe_ends(curves),
-                draw_lines(curves, looks_of(comparison), title=title, xlabel="number of tasks", whole_x=True),
+                partial(draw_lines, curves, looks_of(comparison), title=title, xlabel="number of tasks", whole_x=True),
             )
 
 

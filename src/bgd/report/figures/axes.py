@@ -47,8 +47,16 @@ def set_title(figure: Figure, title: str) -> None:
     >>> figure.get_suptitle()
     'Accuracy at the end'
     """
-    longest = round(figure.get_figwidth() * 11)
-    figure.suptitle(textwrap.fill(title, longest), x=0.01, ha="left", size=10, weight="bold")
+    figure.suptitle("\n".join(wrap_title(title, figure.get_figwidth())), x=0.01, ha="left", size=10, weight="bold")
+
+
+def wrap_title(title: str, width: float) -> list[str]:
+    """The lines of a title over a figure of a width in inches.
+
+    >>> wrap_title("Accuracy on each task at the end", 2)
+    ['Accuracy on each task', 'at the end']
+    """
+    return textwrap.wrap(title, round(width * 11)) or [""]
 
 
 def set_tooltip(artist: Artist, text: str) -> None:
@@ -68,8 +76,9 @@ def fix_layout(figure: Figure) -> Figure:
     >>> type(fix_layout(figure_of(new_axes(4, 3))).get_layout_engine()).__name__
     'PlaceHolderLayoutEngine'
     """
-    with ignore_missing_glyphs():
-        figure.draw_without_rendering()
+    if (engine := figure.get_layout_engine()) is not None:
+        with ignore_missing_glyphs():
+            engine.execute(figure)
     figure.set_layout_engine("none")
     return figure
 

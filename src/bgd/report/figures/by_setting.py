@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from bgd.report.figures.labels import describe_seeds, looks_of, row_label
-from bgd.report.figures.lines import Series, describe_ends, draw_lines
+from bgd.report.figures.lines import Series, describe_bands, describe_ends, draw_lines
 from bgd.report.figures.types import Plot
 from bgd.report.summary.types import Comparison
 from bgd.runs.config import RunConfig
@@ -28,10 +29,12 @@ def plot_by_setting(comparison: Comparison) -> Iterator[Plot]:
     yield Plot(
         "by-setting",
         title,
-        f"Average accuracy over all tasks at the end against {setting}; bands are one standard deviation over seeds."
+        f"Average accuracy over all tasks at the end against {setting}."
+        + describe_bands(curves)
         + describe_seeds(e for e in comparison.entries.values() if row_label(comparison, e.row) in curves),
         describe_ends(curves),
-        draw_lines(
+        partial(
+            draw_lines,
             curves,
             looks_of(comparison),
             title=title,

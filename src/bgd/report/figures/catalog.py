@@ -11,7 +11,7 @@ from bgd.report.figures.accuracy_by_task import plot_accuracy_by_task
 from bgd.report.figures.by_setting import plot_by_setting
 from bgd.report.figures.each_task import plot_each_task
 from bgd.report.figures.learning_curves import plot_learning_curves
-from bgd.report.figures.matrix import plot_matrices
+from bgd.report.figures.matrix import plot_matrix
 from bgd.report.figures.schedule import plot_schedules
 from bgd.report.figures.stds import plot_stds
 from bgd.report.figures.types import Plot
@@ -26,7 +26,7 @@ KINDS: Final[dict[Figure, Callable[[Comparison], Iterator[Plot]]]] = {
     "schedule": plot_schedules,
     "stds": plot_stds,
     "learning-curves": plot_learning_curves,
-    "matrix": plot_matrices,
+    "matrix": plot_matrix,
 }
 """By the names that an experiment declares."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bgd.report.figures.axes import WIDTH, fix_layout, set_title, set_tooltip, shorten_middle
@@ -11,6 +12,7 @@ from bgd.report.figures.labels import (
     column_suffix,
     describe_items,
     describe_seeds,
+    has_spread,
     looks_of,
     row_label,
 )
@@ -37,13 +39,14 @@ def plot_each_task(comparison: Comparison) -> Iterator[Plot]:
             f"each-task{column_file_suffix(comparison, column)}",
             title,
             "Test accuracy on each task, in the order learnt, when all have been: earlier tasks are to the left."
-            + " Whiskers are one standard deviation over seeds." * (len(entries[0].runs) > 1)
+            + " Whiskers are one standard deviation over seeds." * has_spread(entries)
             + " Lines across the bars are the paper's values." * paper
             + describe_seeds(entries),
             describe_items(
                 (e.row, ", ".join(f"{name} {end.mean:.0f} %" for name, end in e.tasks.items())) for e in entries
             ),
-            draw_task_bars(
+            partial(
+                draw_task_bars,
                 [
                     (row_label(comparison, e.row), list(e.tasks.values()), e.reported.tasks if e.reported else ())
                     for e in entries

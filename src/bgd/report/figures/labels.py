@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 
 from bgd.report import formatting
 from bgd.report.figures.style import Look, assign_looks
@@ -31,12 +32,9 @@ def looks_of(comparison: Comparison) -> dict[str, Look]:
 
 def row_label(comparison: Comparison, row: str) -> str:
     """A row's name, shortened; rows that would have the same name are numbered."""
-    return _distinct_name(comparison, row, shorten, " ({})")
-
-
-def row_file_name(comparison: Comparison, row: str) -> str:
-    """A row as part of a file name; rows that would have the same are numbered."""
-    return _distinct_name(comparison, row, _to_file_name, "-{}")
+    label = shorten(row)
+    same = [other for other in comparison.rows if shorten(other) == label]
+    return label + (f" ({same.index(row) + 1})" if len(same) > 1 else "")
 
 
 def column_suffix(comparison: Comparison, column: str) -> str:
@@ -45,10 +43,22 @@ def column_suffix(comparison: Comparison, column: str) -> str:
 
 
 def column_file_suffix(comparison: Comparison, column: str) -> str:
-    """A column as the end of a file name; its number keeps names distinct that differ in other letters only."""
-    if len(comparison.columns) == 1:
-        return ""
-    return f"-{comparison.columns.index(column) + 1}-{_to_file_name(column)}".rstrip("-")
+    """A column as the end of a file name: empty where there is only one."""
+    return f"-{file_name(column, comparison.columns)}" if len(comparison.columns) > 1 else ""
+
+
+def file_name(name: str, others: Sequence[str] = ()) -> str:
+    """A name as part of a file name, without ordinals, so that it stays when others come or go.
+
+    Names that differ only in what a file name leaves out get a few letters of their digest.
+
+    >>> file_name("+ labels trick"), file_name("λ", ["λ", "μ"])
+    ('labels-trick', 'bd9b')
+    """
+    renamed = _to_file_name(name)
+    if renamed and not any(_to_file_name(other) == renamed for other in others if other != name):
+        return renamed
+    return f"{renamed}-{hashlib.sha256(name.encode()).hexdigest()[:4]}".lstrip("-")
 
 
 def shorten(text: str) -> str:
@@ -77,6 +87,15 @@ def describe_seeds(entries: Iterable[Entry]) -> str:
     return " Seeds differ: " + ", ".join(f"{numbers} ({'; '.join(own)})" for numbers, own in rows.items()) + "."
 
 
+def has_spread(entries: Iterable[Entry]) -> bool:
+    """Whether any of them was measured on several seeds.
+
+    >>> has_spread([])
+    False
+    """
+    return any(entry.ours is not None and entry.ours.spread is not None for entry in entries)
+
+
 def describe_items(items: Iterable[tuple[str, str]]) -> str:
     """Names with their values as one sentence, for the alternative text.
 
@@ -86,11 +105,5 @@ def describe_items(items: Iterable[tuple[str, str]]) -> str:
     return "; ".join(f"{name} {text}" for name, text in items) + "."
 
 
-def _distinct_name(comparison: Comparison, row: str, rename: Callable[[str], str], number: str) -> str:
-    name = rename(row)
-    same = [other for other in comparison.rows if rename(other) == name]
-    return name + (number.format(same.index(row) + 1) if len(same) > 1 else "")
-
-
 def _to_file_name(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40]
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].strip("-")

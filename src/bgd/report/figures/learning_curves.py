@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from bgd.runs.result import Evaluation, Fit
 
 LOSS_LIMIT = 3.0
 """In units of the largest loss at the start: where the axis of training losses ends, if one exceeds it."""
+
+TASKS = "Test accuracy averaged over all tasks, also those still to come, against the number of batches."
+WINDOWS = "Accuracy of predictions made before their examples were learnt, each point over the batches since the last."
 
 
 @dataclass
@@ -38,20 +42,24 @@ class _Curves:
 
 def plot_learning_curves(comparison: Comparison) -> Iterator[Plot]:
     """Up to three figures for each column: accuracy, loss on test and training images, loss of the batches."""
+    experiment = comparison.experiment
+    first = experiment is not None and experiment.figures[:1] == ("learning-curves",)
     for column in comparison.columns:
         curves = _collect(comparison, column)
         seeds = describe_seeds(comparison.column(column))
         suffix, file_suffix = column_suffix(comparison, column), column_file_suffix(comparison, column)
         if curves.accuracy:
-            title = ("Accuracy over time" if curves.loss else "Test accuracy over time") + suffix
+            prequential = any(run.prequential for entry in comparison.column(column) for run in entry.runs)
+            title = ("Accuracy over time" if curves.loss or prequential else "Test accuracy over time") + suffix
             yield Plot(
                 f"learning-curves{file_suffix}",
                 title,
-                "Test accuracy averaged over all tasks, also those still to come, against the number of batches."
+                (WINDOWS if prequential else TASKS)
                 + " Beside it the accuracy on training images." * bool(curves.loss)
                 + seeds,
                 describe_ends(curves.accuracy),
-                draw_lines(curves.accuracy, curves.looks, title=title, xlabel="iteration", whole_x=True),
+                partial(draw_lines, curves.accuracy, curves.looks, title=title, xlabel="iteration", whole_x=True),
+                secondary=not first,
             )
         if curves.loss:
             title = "Loss over time" + suffix
@@ -60,7 +68,9 @@ def plot_learning_curves(comparison: Comparison) -> Iterator[Plot]:
                 title,
                 "Mean cross-entropy of the mean network on test and training images." + seeds,
                 describe_ends(curves.loss),
-                draw_lines(curves.loss, curves.looks, title=title, xlabel="iteration", ylabel="loss", whole_x=True),
+                partial(
+                    draw_lines, curves.loss, curves.looks, title=title, xlabel="iteration", ylabel="loss", whole_x=True
+                ),
             )
         if curves.training_loss:
             yield _plot_training_loss(curves, suffix, file_suffix, seeds)
@@ -80,7 +90,8 @@ def _plot_training_loss(curves: _Curves, suffix: str, file_suffix: str, seeds: s
         + (f" Beyond the axis at times: {'; '.join(beyond)}." if beyond else "")
         + seeds,
         describe_ends(loss),
-        draw_lines(
+        partial(
+            draw_lines,
             loss,
             curves.looks,
             title=title,

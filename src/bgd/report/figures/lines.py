@@ -103,8 +103,21 @@ def describe_ends(curves: Mapping[str, Series]) -> str:
     return "At the end: " + "; ".join(f"{label} {curve.mean[-1]:.4g}" for label, curve in curves.items()) + "."
 
 
+def describe_bands(curves: Mapping[str, Series]) -> str:
+    """A sentence on the bands for the caption; empty where there are none, as after a single seed each.
+
+    >>> describe_bands({"BGD": make_series([1, 2], [[90, 80]])})
+    ''
+    """
+    return " Bands are one standard deviation over seeds." if any(map(_has_band, curves.values())) else ""
+
+
+def _has_band(curve: Series) -> bool:
+    return bool((curve.spread > 0).any())
+
+
 def _draw_curve(ax: Axes, label: str, curve: Series, look: Look, ylabel: str) -> None:
-    if (curve.spread > 0).any():
+    if _has_band(curve):
         low, high = curve.mean - curve.spread, curve.mean + curve.spread
         if ylabel.endswith("%"):  # no accuracy lies outside, however wide the spread
             low, high = np.clip(low, 0, 100), np.clip(high, 0, 100)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,14 +15,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def png(figure: Figure, dpi: int = 160) -> bytes:
+def png(figure: Figure, dpi: int = 130) -> bytes:
     r"""The figure as a PNG, the same bytes every time.
 
     >>> from matplotlib.figure import Figure
     >>> png(Figure())[:4]
     b'\x89PNG'
     """
-    return _save(figure, format="png", dpi=dpi, metadata={"Software": None})
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    # the canvas itself: savefig draws everything twice
+    before = figure.dpi
+    figure.dpi = dpi
+    try:
+        return _save(FigureCanvasAgg(figure).print_png, metadata={"Software": None}, pil_kwargs={"optimize": True})
+    finally:
+        figure.dpi = before
 
 
 def svg(figure: Figure) -> str:
@@ -32,11 +40,18 @@ def svg(figure: Figure) -> str:
     >>> svg(Figure()).lstrip().startswith("<?xml")
     True
     """
-    return _save(figure, format="svg", metadata={"Date": None, "Creator": None}).decode()
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    text = _save(FigureCanvasSVG(figure).print_svg, metadata={"Date": None, "Creator": None}).decode()
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    # a tenth of a point is less than a screen shows, and matplotlib writes six digits
+    text = re.sub(r' (points|x|y|x1|x2|y1|y2|width|height|transform)="[^"]+"', _round_numbers, text)
+    text = re.sub(r' d="[^"]+"', _shorten_path, text)
+    return re.sub(r"\n\s*", "\n", text)
 
 
-def inline_svg(figure: Figure, name: str) -> str:
-    """The figure as an ``<svg>`` element for the page: no background, and colours that follow the page's theme.
+def inline_svg(text: str, name: str) -> str:
+    """The text of :func:`svg` as an element of the page: no background, and colours that follow the page's theme.
 
     Every colour of the palette becomes a CSS variable (see :func:`css_colours`), ink the colour of the text. Ids of
     elements begin with ``name``, so that several figures can share a page. An artist whose gid is
@@ -44,16 +59,15 @@ def inline_svg(figure: Figure, name: str) -> str:
     script.
 
     >>> from matplotlib.figure import Figure
-    >>> inline_svg(Figure(), "empty").startswith('<svg class="plot"')
+    >>> inline_svg(svg(Figure()), "empty").startswith('<svg class="plot"')
     True
     """
-    text = svg(figure)
     text = text[text.index("<svg") :].strip()
-    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     # the background of the whole figure: the page has its own
     text = re.sub(r'<g id="patch_1">.*?</g>\s*', "", text, count=1, flags=re.DOTALL)
     text = re.sub(r"<g id=(?:\"series:([^\"]*)\"|'series:([^']*)')>", _add_tooltip, text)
-    text = re.sub(r' id="([^"]+)"', rf' id="{name}-\1"', text)
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', text))
+    text = re.sub(r' id="([^"]+)"', lambda found: f' id="{name}-{found[1]}"' if found[1] in used else "", text)
     text = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", text)
     for colour in DARK_COLOURS:
         replacement = "currentColor" if colour == INK else f"var({_css_variable(colour)})"
@@ -98,8 +112,20 @@ def _css_variable(colour: str) -> str:
     return f"--c-{colour[1:]}"
 
 
-def _save(figure: Figure, **options: object) -> bytes:
+def _round_numbers(attribute: re.Match[str]) -> str:
+    return re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), attribute[0])
+
+
+def _shorten_path(attribute: re.Match[str]) -> str:
+    """The same path without points that repeat the one before; in straight lines the command goes without saying."""
+    path = " ".join(_round_numbers(attribute).split())
+    if not set(re.findall("[A-Za-z]", path[4:])) <= {"M", "L", "z"}:
+        return f" {path}"
+    return " " + re.sub(r"( -?[\d.]+ -?[\d.]+)\1+(?=[ \"])", r"\1", path.replace(" L ", " "))
+
+
+def _save(write: Callable[..., None], **options: object) -> bytes:
     buffer = io.BytesIO()
     with style(), ignore_missing_glyphs():
-        figure.savefig(buffer, **options)  # type: ignore[arg-type]
+        write(buffer, **options)
     return buffer.getvalue()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,6 @@ from bgd.report.figures.labels import column_file_suffix, column_suffix
 from bgd.report.figures.style import COLOURS, style
 from bgd.report.figures.types import Plot
 from bgd.report.summary.types import Comparison
-from bgd.runs.config import RunConfig
 from bgd.scenarios.errors import ScenarioError
 from bgd.scenarios.streams.base import Stream
 
@@ -44,7 +44,9 @@ def plot_schedules(comparison: Comparison) -> Iterator[Plot]:
             title,
             "The share of each task in the batches over time. Learners do not get it: boundaries are undefined.",
             f"{tasks} tasks over {stream.iterations:,} iterations; each fades in while the one before it fades out.",
-            draw_schedule(_stream_without_data(config, tasks), title=title),
+            partial(
+                draw_schedule_of, tasks, stream.iterations, stream.beta, stream.batch_size, config.seed, title=title
+            ),
         )
 
 
@@ -134,20 +136,18 @@ def _add_legend(ax: Axes, batch_size: int) -> None:
     )
 
 
-def _stream_without_data(config: RunConfig, tasks: int) -> Stream:
-    """The run's stream over two empty images: which task a sample comes from does not depend on the images."""
+def draw_schedule_of(tasks: int, iterations: int, beta: float, batch_size: int, seed: int, *, title: str) -> Figure:
+    """The schedule of a continuous stream: which task a sample comes from does not depend on the data.
+
+    >>> draw_schedule_of(2, 200, 4.0, 8, 2019, title="t").get_suptitle()
+    't'
+    """
     import torch
 
     from bgd.scenarios import Continuous, DataSet, Part, permute, scenario
 
     part = Part(torch.zeros(2, 1, 2, 2, dtype=torch.uint8), torch.arange(2))
     empty = permute(DataSet("empty", part, part, ("a", "b")), tasks, shared_head=True)
-    stream = config.setup.stream
-    return Continuous(
-        empty,
-        scenario("continuous task-agnostic"),
-        iterations=stream.iterations,
-        beta=stream.beta,
-        batch_size=stream.batch_size,
-        seed=config.seed,
-    )
+    told = scenario("continuous task-agnostic")
+    stream = Continuous(empty, told, iterations=iterations, beta=beta, batch_size=batch_size, seed=seed)
+    return draw_schedule(stream, title=title)

@@ -22,6 +22,11 @@ _HUES = {
     "sky": ("#1e7cae", "#a0e4fb"),
     "brown": ("#5e3f00", "#f1bb45"),
     "black": ("#343b47", "#dfe5ec"),
+    "maroon": ("#480000", "#f05068"),
+    "violet": ("#8000d0", "#b860c8"),
+    "indigo": ("#080040", "#8070f8"),
+    "olive": ("#807038", "#888800"),
+    "forest": ("#004830", "#009868"),
     "grey": ("#6b7480", "#98a1ad"),
 }
 COLOURS = tuple(light for light, _ in _HUES.values())
@@ -31,7 +36,7 @@ DARK_COLOURS = dict(_HUES.values()) | {INK: "currentColor", QUIET: "#9aa4b2", GR
 """For each colour on a light page, the one on a dark page."""
 
 _DASHES = ("-", "--", "-.")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p", "h", ">", "d", "8")  # 13 shares no factor with 7 hues
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p", "h", ">", "d", "8")  # 13 shares no factor with 12 hues
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ UPPER_BOUND = Look(COLOURS[-1], ":", "*")
 def assign_looks(
     labels: Sequence[str], *, highlight: str | None = None, upper_bounds: Collection[str] = ()
 ) -> dict[str, Look]:
-    """A look for each label by its position: seven hues, then the same hues with other dashes; each pair is distinct.
+    """A look for each label by its position: twelve hues, then the same hues with other dashes; each is distinct.
 
     Args:
         labels: in the order of the rows.

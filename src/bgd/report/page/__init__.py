@@ -1,5 +1,5 @@
-"""One HTML page that contains everything it shows."""
+"""HTML pages that contain everything they show."""
 
-from bgd.report.page.render import SNIPPET, render_page
+from bgd.report.page.render import SNIPPET, render_page, render_pages
 
-__all__ = ["SNIPPET", "render_page"]
+__all__ = ["SNIPPET", "render_page", "render_pages"]

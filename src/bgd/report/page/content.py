@@ -1,28 +1,32 @@
-"""What the page shows of one comparison, as plain values for the template."""
+"""What a page shows of one comparison, as plain values for the template."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from bgd.report import formatting
 from bgd.report.figures.save import inline_svg
 from bgd.report.figures.types import Plot
+from bgd.report.findings import compare_highlighted, headline
 from bgd.report.notes import collect_notes
+from bgd.report.page.width import needed_width
 from bgd.report.section import Section
 from bgd.report.statistics import Verdict
+from bgd.report.summary.scale import Scale
 from bgd.report.summary.settings import split_settings
 from bgd.report.summary.types import Comparison, Entry
 from bgd.report.tables.catalog import extra_tables
 from bgd.report.tables.measures import measures
 from bgd.report.tables.results import describe_agreement, describe_missing_result, detail
+from bgd.report.tables.types import Table
 
 
-def describe_section(section: Section, number: int, several: bool) -> dict[str, Any]:
+def describe_section(section: Section, heading: str, number: int, several: bool) -> dict[str, Any]:
     """The values of the template ``section.html.j2``.
 
     Args:
         section: to show.
+        heading: of it, distinct on the page.
         number: of the section on the page, from 0.
         several: whether the page has other sections.
     """
@@ -31,9 +35,12 @@ def describe_section(section: Section, number: int, several: bool) -> dict[str, 
     anchor = f"c{number + 1}"
     preset = experiment.presets.get(comparison.preset) if experiment else None
     shared, own = split_settings(comparison)
+    other = measures(comparison)
     return {
         "id": anchor,
-        "title": comparison.title,
+        "title": heading,
+        "found": headline(comparison),
+        "beside": compare_highlighted(comparison),
         "shows": experiment.shows if experiment else "",
         "source": experiment.source if experiment else "",
         "choices": experiment.notes if experiment else (),
@@ -43,17 +50,19 @@ def describe_section(section: Section, number: int, several: bool) -> dict[str, 
         ),
         "overrides": comparison.overrides,
         # the head of a page with one comparison shows the same in large numbers
-        "chips": [chip for chip in _chips(comparison) if several or chip[1] == "bad"],
+        "chips": [chip for chip in describe_chips(comparison) if several or chip[1] == "bad"],
         "columns": comparison.columns,
         "rows": [(row, [_cell(comparison, row, column) for column in comparison.columns]) for row in comparison.rows],
-        "detail": detail(comparison),
-        "extras": extra_tables(comparison),
-        "measures": measures(comparison),
+        "spread": any(e.ours and e.ours.spread is not None for e in comparison.entries.values()),
+        "bold": any(e.best for e in comparison.entries.values()),
+        "width": needed_width(_overview_texts(comparison)),
+        "detail": describe_table(detail(comparison)),
+        "extras": [describe_table(table) for table in extra_tables(comparison)],
+        "measures": describe_table(other) if other else None,
         "unfinished": comparison.unfinished,
         "notes": collect_notes(comparison),
-        "large": [_figure(plot, anchor) for plot in section.plots if not plot.small],
-        "small_title": _small_title([plot.name for plot in section.plots if plot.small]),
-        "small": [_figure(plot, anchor) for plot in section.plots if plot.small],
+        "large": [_figure(plot, section, anchor) for plot in section.plots if not plot.secondary],
+        "small": [_figure(plot, section, anchor) for plot in section.plots if plot.secondary],
         "shared": shared,
         "own": list(own.items()),
         "seeds": formatting.seeds_sentence([run.config.seed for run in comparison.runs]),
@@ -62,15 +71,42 @@ def describe_section(section: Section, number: int, several: bool) -> dict[str, 
     }
 
 
-def _small_title(names: Sequence[str]) -> str:
-    kinds = {"matrix": "Accuracy on each task after each stage", "stds": "Posterior stds"}
-    return "; ".join(title for kind, title in kinds.items() if any(name.startswith(kind) for name in names))
+def describe_chips(comparison: Comparison) -> list[tuple[str, str]]:
+    """Short facts and their tone."""
+    runs, missing = len(comparison.runs), len(comparison.unfinished)
+    seeds = len({run.config.seed for run in comparison.runs})
+    chips = [(formatting.count(runs, "run"), ""), (formatting.count(seeds, "seed"), "")]
+    found = {entry.scale for entry in comparison.entries.values() if entry.scale}
+    if scales := [str(scale) for scale in Scale if scale in found]:
+        chips.append((f"scale: {', '.join(scales)}", ""))
+    if missing:
+        chips.append((f"{missing} of {formatting.count(runs + missing, 'run')} missing", "bad"))
+    if comparison.seconds:
+        chips.append((f"{formatting.duration(comparison.seconds)} of computing", ""))
+    if verdicts := comparison.verdicts:
+        agree = sum(v is Verdict.AGREES for v in verdicts)
+        chips.append((f"{agree} of {len(verdicts)} agree with the paper", "good" if agree == len(verdicts) else ""))
+    return chips
 
 
-def _figure(plot: Plot, anchor: str) -> dict[str, Any]:
+def describe_table(table: Table) -> dict[str, Any]:
+    """The values of the macro ``data_table``."""
+    texts = [list(table.headers), *([cell.text for cell in row] for row in table.rows)]
+    return {"title": table.title, "headers": table.headers, "rows": table.rows, "width": needed_width(texts)}
+
+
+def _overview_texts(comparison: Comparison) -> list[list[str]]:
+    rows = [["Method", *comparison.columns]]
+    for row in comparison.rows:
+        entries = [comparison.entries.get((row, column)) for column in comparison.columns]
+        rows.append([row, *(f"paper {formatting.value(e.paper)}" if e else "" for e in entries)])
+    return rows
+
+
+def _figure(plot: Plot, section: Section, anchor: str) -> dict[str, Any]:
     from markupsafe import Markup  # comes with jinja2
 
-    svg = Markup(inline_svg(plot.figure, f"{anchor}-{plot.name}"))
+    svg = Markup(inline_svg(section.drawn[plot.name].decode(), f"{anchor}f{section.plots.index(plot)}"))
     return {"svg": svg, "title": plot.title, "caption": plot.caption, "alt": plot.alt}
 
 
@@ -103,20 +139,6 @@ def _describe_warned(entry: Entry) -> str:
     if not entry.warned:
         return ""
     return f"{entry.warned} of {formatting.count(len(entry.runs), 'run')} with a warning"
-
-
-def _chips(comparison: Comparison) -> list[tuple[str, str]]:
-    """Short facts and their tone."""
-    runs, missing = len(comparison.runs), len(comparison.unfinished)
-    chips = [(formatting.count(runs, "run"), "")]
-    if missing:
-        chips.append((f"{missing} of {formatting.count(runs + missing, 'run')} missing", "bad"))
-    if comparison.seconds:
-        chips.append((f"{formatting.duration(comparison.seconds)} of computing", ""))
-    if verdicts := comparison.verdicts:
-        agree = sum(v is Verdict.AGREES for v in verdicts)
-        chips.append((f"{agree} of {len(verdicts)} agree with the paper", "good" if agree == len(verdicts) else ""))
-    return chips
 
 
 def _environment(comparison: Comparison) -> list[tuple[str, str]]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from bgd.experiments import EXPERIMENTS
 from bgd.experiments.declaration import Experiment
 from bgd.report.statistics import summarise
 from bgd.report.summary.best import best_of
-from bgd.report.summary.paper import is_at_paper_scale, summary_of, without_other_tasks
+from bgd.report.summary.paper import PAPER_PRESET, differences, reference_run, summary_of
 from bgd.report.summary.rows import column_of, order_labels, row_of
+from bgd.report.summary.scale import Scale, scale_of
 from bgd.report.summary.types import Comparison, Entry, Unfinished
+from bgd.runs.config import RunConfig
 from bgd.runs.result import RunResult
 
 
@@ -72,6 +75,11 @@ def _make_entry(
     seconds = [m.work_seconds for m in machines if m.work_seconds] or [m.cost for m in machines]
     reported = experiment.paper.get(row, {}).get(column) if experiment else None
     configs = [run.config for run in runs] + [one.config for one in unfinished]
+    reference = reference_run(configs[0], experiment)
+    seeds = reported.runs if reported and reported.runs else _declared_seeds(experiment)
+    scale = scale_of(configs, reference, seeds) if reference else None
+    if scale is Scale.SMOKE and reported is not None:  # never beside the paper's accuracies
+        reported = reported.model_copy(update={"mean": None, "spread": None, "tasks": ()})
     return Entry(
         row=row,
         column=column,
@@ -79,11 +87,34 @@ def _make_entry(
         unfinished=tuple(sorted(unfinished, key=lambda one: one.config.seed)),
         ours=summarise(100 * run.average_accuracy for run in runs),
         paper=summary_of(reported),
-        reported=without_other_tasks(reported, configs, experiment),
+        reported=reported,
         seconds=sum(seconds) / len(seconds) if seconds else None,
-        comparable=all(is_at_paper_scale(config, experiment) for config in configs)
-        and not any(run.data_note for run in runs),
+        scale=scale,
+        deviations=_deviations(runs, unfinished, reference),
     )
+
+
+def _declared_seeds(experiment: Experiment | None) -> int | None:
+    """How many there are at the paper's scale, where the paper does not say."""
+    declared = EXPERIMENTS.get(experiment.name, experiment) if experiment else None
+    preset = declared.presets.get(PAPER_PRESET) if declared else None
+    return len(preset.seeds if preset and preset.seeds else declared.seeds) if declared else None
+
+
+def _deviations(
+    runs: Sequence[RunResult], unfinished: Sequence[Unfinished], reference: RunConfig | None
+) -> tuple[str, ...]:
+    """In what the runs are not the paper's: each difference once."""
+    if reference is None:
+        return ("no run of the paper",)
+    found = [one for run in runs for one in _deviations_of(run.config, reference, run)]
+    found += [one for missing in unfinished for one in _deviations_of(missing.config, reference, None)]
+    return tuple(dict.fromkeys(found))
+
+
+def _deviations_of(config: RunConfig, reference: RunConfig, run: RunResult | None) -> list[str]:
+    known = run.machine.settings if run and run.machine else {}
+    return differences(config, reference, known) + ([run.data_note] if run and run.data_note else [])
 
 
 def _mark_best(entries: dict[tuple[str, str], Entry], columns: Sequence[str]) -> None:

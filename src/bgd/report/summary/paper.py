@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any, Final
 
 from bgd.experiments import EXPERIMENTS
 from bgd.experiments.declaration import Experiment, Reported
 from bgd.experiments.layers import resolve
 from bgd.methods import METHODS
+from bgd.report.formatting import setting
 from bgd.report.statistics import Summary
-from bgd.report.summary.rows import column_of, row_of
+from bgd.report.summary.rows import column_of, flatten, row_of
 from bgd.runs.config import RunConfig
-from bgd.runs.data import data_names
+
+NOTHING: Final[Mapping[str, Any]] = {}
 
 PAPER_PRESET = "paper"
 """The preset of the paper's own scale."""
@@ -31,49 +34,12 @@ def summary_of(reported: Reported | None) -> Summary | None:
     return Summary(reported.mean, reported.spread, reported.runs or 1)
 
 
-def without_other_tasks(
-    reported: Reported | None, configs: Sequence[RunConfig], experiment: Experiment | None
-) -> Reported | None:
-    """Without the paper's values of single tasks where ours are made from other data.
+def reference_run(config: RunConfig, experiment: Experiment | None) -> RunConfig | None:
+    """The run that is declared as the paper's for the same row and column; None where there is none.
 
-    >>> without_other_tasks(None, [], None) is None
+    >>> reference_run(RunConfig(experiment="mine", method="bgd"), None) is None
     True
     """
-    references = [_reference_run(config, experiment) for config in configs]
-    same = all(
-        reference and data_names(config.setup.data) == data_names(reference.setup.data)
-        for config, reference in zip(configs, references, strict=True)
-    )
-    return reported if reported is None or same else reported.model_copy(update={"tasks": ()})
-
-
-def is_at_paper_scale(config: RunConfig, experiment: Experiment | None) -> bool:
-    """Whether a run is what is declared as the paper's.
-
-    How its steps were computed does not matter, nor in which precision their products, nor how often it was
-    evaluated.
-
-    >>> is_at_paper_scale(RunConfig(experiment="mine", method="bgd"), None)
-    False
-    """
-    reference = _reference_run(config, experiment)
-    return reference is not None and _result_settings(config) == _result_settings(reference)
-
-
-def _result_settings(config: RunConfig) -> object:
-    """The settings that decide what a run computes."""
-    setup = config.setup.model_dump()
-    for key in EVALUATION_SETTINGS:
-        setup["test"].pop(key)
-    setup["net"].pop("precision")
-    # of a method that is not built in nothing is known: a report imports no code of others
-    ignored = METHODS[config.method].computation_settings if config.method in METHODS else ()
-    settings = {key: value for key, value in config.settings.items() if key not in ignored}
-    return config.method, settings, setup
-
-
-def _reference_run(config: RunConfig, experiment: Experiment | None) -> RunConfig | None:
-    """The run that is declared as the paper's for the same method, setting and seed."""
     # a built-in declaration comes from the package: that of a folder may hold the user's overrides
     reference = EXPERIMENTS.get(config.experiment, experiment)
     row, column = row_of(config), column_of(config)
@@ -81,3 +47,43 @@ def _reference_run(config: RunConfig, experiment: Experiment | None) -> RunConfi
         return None
     preset = PAPER_PRESET if PAPER_PRESET in reference.presets else next(iter(reference.presets))
     return resolve(reference, preset, row, column, config.seed)
+
+
+def differences(config: RunConfig, reference: RunConfig, known: Mapping[str, Any] = NOTHING) -> list[str]:
+    """What of a run is not as in the one declared as the paper's: each setting that decides what is computed.
+
+    How its steps were computed does not matter, nor in which precision their products, nor how often it was
+    evaluated.
+
+    Args:
+        config: of the run.
+        reference: see :func:`reference_run`.
+        known: all settings that the method had at the time, with their values, where that was recorded: a setting that
+            came later is no difference.
+
+    >>> config = RunConfig(method="bgd", settings={"mc_samples": 10, "chunk_size": 2})
+    >>> differences(config.model_copy(update={"settings": {"mc_samples": 2}}), config)
+    ['mc_samples 2 instead of 10']
+    """
+    ours, theirs = _result_settings(config), _result_settings(reference)
+    if known:
+        ours = {**{key: known[key] for key in theirs if key in known}, **ours}
+        theirs = {key: value for key, value in theirs.items() if key in ours or key not in reference.settings}
+    return [
+        f"{key} {setting(ours[key]) if key in ours else 'by default'} instead of "
+        f"{setting(theirs[key]) if key in theirs else 'the default'}"
+        for key in dict.fromkeys([*ours, *theirs])
+        if key not in ours or key not in theirs or ours[key] != theirs[key]
+    ]
+
+
+def _result_settings(config: RunConfig) -> dict[str, Any]:
+    """The settings that decide what a run computes, flat."""
+    setup = config.setup.model_dump()
+    for key in EVALUATION_SETTINGS:
+        setup["test"].pop(key)
+    setup["net"].pop("precision")
+    # of a method that is not built in nothing is known: a report imports no code of others
+    ignored = METHODS[config.method].computation_settings if config.method in METHODS else ()
+    own = {key: value for key, value in config.settings.items() if key not in ignored}
+    return {"method": config.method, **own, **flatten(setup)}

@@ -1,8 +1,9 @@
-"""Labels of rows and columns, and their order."""
+"""Labels of rows and columns, their order, and configurations as flat keys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from bgd.runs.config import RunConfig
 
@@ -33,3 +34,15 @@ def order_labels(found: Sequence[str], declared: Iterable[str]) -> tuple[str, ..
     """
     known = [name for name in declared if name in found]
     return (*known, *sorted(set(found).difference(known)))
+
+
+def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A nested configuration as dotted keys.
+
+    >>> flatten({"data": {"name": "mnist"}, "seed": 1})
+    {'data.name': 'mnist', 'seed': 1}
+    """
+    flat: dict[str, Any] = {}
+    for key, item in config.items():
+        flat |= flatten(item, f"{prefix}{key}.") if isinstance(item, Mapping) else {prefix + key: item}
+    return flat

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bgd.report.summary.rows import flatten
 from bgd.report.summary.types import Comparison
 from bgd.runs.config import unused
 
@@ -43,15 +44,3 @@ def split_shared(
     first = next(iter(flat.values()))
     shared = {k: v for k, v in first.items() if all(k in other and other[k] == v for other in flat.values())}
     return shared, {name: {k: v for k, v in f.items() if k not in shared} for name, f in flat.items()}
-
-
-def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A nested configuration as dotted keys.
-
-    >>> flatten({"data": {"name": "mnist"}, "seed": 1})
-    {'data.name': 'mnist', 'seed': 1}
-    """
-    flat: dict[str, Any] = {}
-    for key, item in config.items():
-        flat |= flatten(item, f"{prefix}{key}.") if isinstance(item, Mapping) else {prefix + key: item}
-    return flat

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from bgd.experiments.declaration import Experiment, Reported
 from bgd.report.statistics import Difference, Summary, Verdict, difference, summarise, verdict
+from bgd.report.summary.scale import Scale
 from bgd.runs.config import RunConfig
 from bgd.runs.result import RunResult
 
@@ -37,9 +38,10 @@ class Entry:
         unfinished: planned, but without a result.
         ours: average accuracy at the end, in percent, over the runs.
         paper: the same as the paper prints it, if it does.
-        reported: all that the paper reports of it, if anything; of single tasks only where ours are the same.
+        reported: all that the paper reports of it, if anything; of a smoke test the times alone.
         seconds: of computing, for a run; in processor time where any of the runs has measured it.
-        comparable: whether the runs are the paper's: its scale and settings, on the published data.
+        scale: how much of the paper's training they are; None where nothing is declared as the paper's.
+        deviations: in what they are not the paper's runs; empty where they are.
         best: whether no other method of the column has a higher mean on the seeds that both have (upper bounds do
             not count).
     """
@@ -52,8 +54,14 @@ class Entry:
     paper: Summary | None = None
     reported: Reported | None = None
     seconds: float | None = None
-    comparable: bool = True
+    scale: Scale | None = None
+    deviations: tuple[str, ...] = ()
     best: bool = False
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the runs are the paper's: its scale and settings, on the published data."""
+        return not self.deviations and self.scale in (Scale.FULL, Scale.FEWER_SEEDS)
 
     @property
     def verdict(self) -> Verdict:
@@ -62,8 +70,8 @@ class Entry:
 
     @property
     def gap(self) -> Difference | None:
-        """Ours minus the paper's."""
-        return difference(self.ours, self.paper) if self.ours and self.paper else None
+        """Ours minus the paper's; None for runs that are not the paper's."""
+        return difference(self.ours, self.paper) if self.ours and self.paper and self.comparable else None
 
     @property
     def tasks(self) -> dict[str, Summary]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bgd.report import formatting
 from bgd.report.statistics import Verdict
+from bgd.report.summary.scale import Scale
 from bgd.report.summary.types import Comparison, Entry
 from bgd.report.tables.types import Cell, Table
 
@@ -55,7 +56,7 @@ def describe_agreement(entry: Entry) -> str:
     'not in the paper'
     """
     if entry.paper is None:
-        return "not in the paper"
+        return "smoke test: not compared" if entry.scale is Scale.SMOKE else "not in the paper"
     if entry.ours is None:
         return "no result"
     if not entry.comparable:

@@ -6,6 +6,7 @@ from bgd.scenarios.streams.continuous import Continuous
 from bgd.scenarios.streams.drift import Drift, blending, rotating
 from bgd.scenarios.streams.drifting import Drifting
 from bgd.scenarios.streams.epochs import Discrete, Joint
+from bgd.scenarios.streams.prequential import Prequential
 
 __all__ = [
     "Augment",
@@ -14,6 +15,7 @@ __all__ = [
     "Drift",
     "Drifting",
     "Joint",
+    "Prequential",
     "Stream",
     "blending",
     "rotating",

@@ -1,0 +1,1 @@
+"""Learners for live streams, and alarms when a stream changes."""

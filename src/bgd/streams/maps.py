@@ -1,0 +1,81 @@
+"""Feature maps of encoded rows: functions of (seed, column), so that a new column adds features and changes none.
+
+Every map begins with a constant 1 and the row itself over sqrt(scale): a linear model. Fourier maps add cos(Omega z) and
+sin(Omega z), over sqrt(frequencies): for the kernel exp(-|z - z'|^2 / (2 l^2 scale)) (Rahimi and Recht), or, sparse, for
+one that sees few columns at a time, with a heavy tail of frequencies, and so finds steps and interactions among many
+columns that do not matter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.floating[Any]]
+
+TOGETHER = np.array([0.4, 0.4, 0.2])
+"""How often a sparse frequency sees one, two and three columns."""
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """A feature map; a linear one has no frequencies.
+
+    >>> FeatureMap("dense", 1).apply(np.zeros((1, 1)), np.ones((1, 1)), 1).tolist()
+    [[1.0, 0.0, 1.0, 0.0]]
+    """
+
+    kind: Literal["linear", "dense", "sparse"]
+    frequencies: int = 0
+    length: float = 1.0
+    widest: int = 64
+    """Columns beyond this number share the linear features of those before, with random signs."""
+
+    def draw(self, columns: int, scale: int, seed: int) -> Array:
+        """Omega, (columns, frequencies); row j depends on the seed, the scale and j alone.
+
+        >>> few, more = (FeatureMap("sparse", 4).draw(columns, 2, seed=0) for columns in (2, 3))
+        >>> bool(np.all(few == more[:2]))
+        True
+        """
+        rows = [self._row(j, scale, seed) for j in range(columns)]
+        return np.array(rows).reshape(columns, self.frequencies)
+
+    def _row(self, column: int, scale: int, seed: int) -> Array:
+        rng = np.random.default_rng([seed, self.frequencies, column])
+        if self.kind == "dense":
+            return rng.standard_normal(self.frequencies) / (self.length * np.sqrt(scale))
+        shared = np.random.default_rng([seed, self.frequencies])  # what all columns of one frequency agree on
+        together = shared.choice([1, 2, 3], self.frequencies, p=TOGETHER)
+        heavy = np.sqrt(shared.chisquare(3, self.frequencies) / 3)
+        ranks = shared.random((self.frequencies, max(scale, 1))).argsort(1).argsort(1)
+        if column < scale:
+            seen = ranks[:, column] < together
+        else:
+            seen = rng.random(self.frequencies) < together / (column + 1)
+        return np.where(seen, rng.standard_normal(self.frequencies) / (self.length * heavy), 0.0)
+
+    def apply(self, rows: Array, omega: Array, scale: int) -> Array:
+        """The features (B, D) of rows (B, columns)."""
+        linear = [np.ones((len(rows), 1)), _narrow(rows, self.widest) / np.sqrt(scale)]
+        if not self.frequencies:
+            return np.concatenate(linear, 1)
+        angles = rows @ omega
+        size = 1.0 / np.sqrt(self.frequencies)
+        # the Fourier features come first: new columns append to the linear ones
+        return np.concatenate([linear[0], size * np.cos(angles), size * np.sin(angles), linear[1]], 1)
+
+
+def _narrow(rows: Array, widest: int) -> Array:
+    """At most ``widest`` columns: each further column is added to one before it, with a sign."""
+    columns = rows.shape[1]
+    if columns <= widest:
+        return rows
+    rng = np.random.default_rng(widest)
+    narrow = rows[:, :widest].copy()
+    slots, signs = rng.integers(0, widest, columns), rng.choice([-1.0, 1.0], columns)
+    np.add.at(narrow.T, slots[widest:], (rows[:, widest:] * signs[widest:]).T)
+    return narrow

@@ -1,0 +1,97 @@
+"""A learner as one file: arrays (npz, without objects), a header in JSON, and a digest of both. Nothing in it is code.
+
+``bgd-stream 1\\n``, the SHA-256 of the rest in hexadecimal, a newline, then the npz; the header is its array ``header``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bgd.errors import BGDError
+from bgd.files import write_atomically
+from bgd.streams.encoding import Encoder
+from bgd.streams.filters import Bank
+from bgd.streams.mixture import Group, Mixture
+from bgd.streams.scaling import Scaling
+
+MAGIC = b"bgd-stream 1\n"
+Arrays = dict[str, NDArray[Any]]
+M = TypeVar("M", bound=Mixture)
+
+
+def save_mixture(path: Path, mixture: Mixture, extra: dict[str, Any]) -> None:
+    """Write everything that the learner is; ``extra`` is kept as JSON."""
+    encoder = mixture.encoder
+    header = {
+        "kind": type(mixture).__name__,
+        "members": repr(mixture.groups),
+        "seed": mixture.seed,
+        "outputs": mixture.outputs,
+        "seen": mixture.seen,
+        "width": encoder.width,
+        "scale": encoder.scale,
+        "columns": list(encoder.columns),
+        "extra": extra,
+    }
+    buffer = io.BytesIO()
+    text = np.frombuffer(_json(header).encode(), dtype=np.uint8)
+    np.savez(buffer, allow_pickle=False, header=text, **_arrays(mixture))
+    content = buffer.getvalue()
+    write_atomically(path, MAGIC + hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+
+
+def load_mixture(path: Path, kind: type[M], groups: tuple[Group, ...]) -> tuple[M, dict[str, Any]]:
+    """The learner and the extra of a file; it must be whole, and of this kind and these members."""
+    arrays, header = _read(path)
+    if header["kind"] != kind.__name__ or header["members"] != repr(groups):
+        raise BGDError(f"{path} holds a {header['kind']} of other members than this version's {kind.__name__}")
+    mixture = kind(groups, header["seed"], header["outputs"], header["seen"])
+    columns = {name: i for i, name in enumerate(header["columns"])}
+    scaling = Scaling(*(arrays[f"scaling.{name}"] for name in Scaling._fields))
+    mixture.encoder = Encoder(header["width"], header["scale"], columns, arrays["indicator"], scaling)
+    for g, group in enumerate(groups):
+        mixture.omegas.append(group[0].draw(len(columns), header["scale"], header["seed"]))
+        mixture.banks.append(Bank(*(arrays[f"bank{g}.{name}"] for name in Bank._fields)))
+    mixture.weights = arrays["weights"]
+    if hasattr(mixture, "shape"):
+        mixture.shape, mixture.rate = arrays["shape"], arrays["rate"]
+        mixture.scaling = Scaling(*(arrays[f"targets.{name}"] for name in Scaling._fields))
+    return mixture, header["extra"]
+
+
+def _arrays(mixture: Mixture) -> Arrays:
+    arrays = {"weights": mixture.weights, "indicator": mixture.encoder.indicator}
+    arrays |= {f"scaling.{name}": part for name, part in mixture.encoder.scaling._asdict().items()}
+    for g, bank in enumerate(mixture.banks):
+        arrays |= {f"bank{g}.{name}": part for name, part in bank._asdict().items()}
+    if hasattr(mixture, "shape"):
+        arrays |= {"shape": mixture.shape, "rate": mixture.rate}
+        arrays |= {f"targets.{name}": part for name, part in mixture.scaling._asdict().items()}
+    return arrays
+
+
+def _read(path: Path) -> tuple[Arrays, dict[str, Any]]:
+    found = path.read_bytes()
+    if not found.startswith(MAGIC):
+        raise BGDError(f"{path} is not a learner that save() wrote")
+    digest, _, content = found[len(MAGIC) :].partition(b"\n")
+    if hashlib.sha256(content).hexdigest().encode() != digest:
+        raise BGDError(f"{path} is damaged: its digest does not match its content; save it again, or use a copy")
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        parts = dict(arrays)
+    header: dict[str, Any] = json.loads(parts.pop("header").tobytes())
+    return parts, header
+
+
+def _json(header: dict[str, Any]) -> str:
+    try:
+        return json.dumps(header)
+    except TypeError as error:
+        raise BGDError(f"labels and feature names can be saved as strings, numbers and booleans only: {error}") from None

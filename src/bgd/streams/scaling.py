@@ -1,0 +1,83 @@
+"""Running standardisation of columns: z = (x - mean) / std, which grows as a logarithm beyond 3, and up to 6.
+
+Mean and variance are running ones over the last ``WINDOW`` examples (all, while there are fewer). A value further than
+``WILD`` stds from the mean counts as one so far, which keeps heavy tails from hiding all other values; a lasting change of
+scale is followed nevertheless. A missing value (NaN) is not counted, and z = 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.floating[Any]]
+
+WINDOW = 10_000.0
+WILD = 8.0
+TRUSTED = 30.0
+"""Examples after which a std is trusted enough to call a value wild."""
+BOUND = 3.0
+
+
+class Scaling(NamedTuple):
+    """Running statistics of each column.
+
+    >>> empty(2).mean.tolist()
+    [0.0, 0.0]
+    """
+
+    count: Array
+    mean: Array
+    variance: Array
+
+
+def empty(columns: int) -> Scaling:
+    """Nothing seen yet."""
+    return Scaling(*(np.zeros(columns) for _ in range(3)))
+
+
+def widen(scaling: Scaling, columns: int) -> Scaling:
+    """More columns, unseen so far.
+
+    >>> widen(empty(1), 3).count.shape
+    (3,)
+    """
+    return Scaling(*(np.concatenate([part, np.zeros(columns - len(part))]) for part in scaling))
+
+
+def observe(scaling: Scaling, x: Array) -> Scaling:
+    """The statistics with a batch (B, columns) more; NaN is missing.
+
+    >>> observe(empty(1), np.array([[1.0], [3.0], [np.nan]]))
+    Scaling(count=array([2.]), mean=array([2.]), variance=array([1.]))
+    """
+    count, mean, variance = scaling
+    there = ~np.isnan(x)
+    fresh = there.sum(0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        limit = np.where((count >= TRUSTED) & (variance > 0), WILD * np.sqrt(variance), np.inf)
+        away = np.clip(np.where(there, x - mean, 0.0), -limit, limit)
+        total = np.maximum(count + fresh, 1.0)
+        shift = away.sum(0) / total
+        squares = (count * variance + np.square(away).sum(0)) / total - np.square(shift)
+    return Scaling(np.minimum(count + fresh, WINDOW), mean + shift, np.maximum(squares, 0.0))
+
+
+def standardise(scaling: Scaling, x: Array) -> Array:
+    """z of a batch.
+
+    >>> standardise(Scaling(np.full(1, 9.0), np.full(1, 5.0), np.full(1, 4.0)), np.array([[5.0], [1e9], [np.nan]]))
+    array([[0.],
+           [6.],
+           [0.]])
+    """
+    std = np.sqrt(scaling.variance)
+    usable = std > 1e-9 * np.abs(scaling.mean)
+    z = np.where(usable & ~np.isnan(x), (x - scaling.mean) / np.where(usable, std, 1.0), 0.0)
+    beyond = np.maximum(np.abs(z) - BOUND, 0.0)
+    if not beyond.any():
+        return z
+    result: Array = np.copysign(np.minimum(np.abs(z), BOUND) + np.minimum(np.log1p(beyond), BOUND), z)
+    return result
