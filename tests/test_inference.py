@@ -1,6 +1,8 @@
 """Predictions from a posterior: four ways to choose, and two kinds of uncertainty."""
 
 import math
+from collections import UserDict
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -162,7 +164,7 @@ def test_a_regression_has_draws_a_mean_and_a_spread() -> None:
     torch.testing.assert_close(p.mean, model(x).detach(), rtol=0.0, atol=float(5 * expected.max() / 4000**0.5))
     with pytest.raises(ValueError, match="use mean and spread"):
         _ = p.entropy
-    with pytest.raises(ValueError, match='kind="classes"'):
+    with pytest.raises(ValueError, match="accuracy needs probabilities"):
         p.accuracy(torch.zeros(6))
 
 
@@ -176,8 +178,57 @@ def test_one_logit_and_several_labels(outputs: int) -> None:
     assert float(p.entropy.max()) <= math.log(2) + 1e-6
     assert float(p.mutual_information.mean()) > 0.005
     assert torch.equal(p.labels, (p.draws.mean(0) > 0.5).long())
+    assert torch.equal(p.labels_by("map"), (p.at_mean > 0.5).long())
+    assert torch.equal(p.labels_by("vote"), (p.sample_labels.float().mean(0) > 0.5).long())
+    truth = p.labels.clone()
+    truth[0] = 1 - truth[0]
+    assert p.accuracy(truth) == pytest.approx(5 / 6)
+    assert p.accuracy(truth, "mc") == pytest.approx(float((p.sample_labels == truth).float().mean()))
+    if outputs == 1:  # one logit: labels of a plain data set
+        assert p.accuracy(truth[:, 0]) == pytest.approx(5 / 6)
+    else:
+        with pytest.raises(ValueError, match=r"labels of shape \(6, 3\), got a tensor \(6,\)"):
+            p.accuracy(truth[:, 0])
     with pytest.raises(ValueError, match="kind='labels'"):
-        p.labels_by("vote")
+        _ = p.votes
+
+
+def test_a_majority_of_networks_sets_a_label_and_a_tie_goes_to_the_larger_probability() -> None:
+    draws = torch.tensor([[0.9, 0.6, 0.55], [0.2, 0.3, 0.1]])[..., None]  # two networks, three inputs
+    p = Prediction(draws, torch.full((3, 1), 0.5), "labels")
+    assert p.labels_by("vote").flatten().tolist() == [1, 0, 0]
+
+
+class Arguments(nn.Module):
+    """Takes two arguments and returns logits in a container, as Hugging Face's models do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor, shift: torch.Tensor) -> SimpleNamespace:
+        return SimpleNamespace(logits=self.layer(x + shift))
+
+
+def test_batches_of_several_arguments_and_outputs_with_logits() -> None:
+    x, shift, y = torch.randn(5, 4), torch.randn(5, 4), torch.zeros(5)
+    model = Arguments()
+
+    def found(inputs: object) -> torch.Tensor:
+        return predict(model, shared_bgd(model.parameters(), std_init=0.3, seed=1), inputs).draws
+
+    expected = found({"x": x, "shift": shift})
+    assert torch.equal(found(UserDict({"x": x, "shift": shift})), expected)
+    assert torch.equal(found(((x, shift), y)), expected)
+    assert torch.equal(found([((x[:2], shift[:2]), y[:2]), ((x[2:], shift[2:]), y[2:])]), expected)
+    assert torch.equal(found([({"x": x, "shift": shift}, y)]), expected)
+
+
+def test_one_tuple_is_one_batch() -> None:
+    model = nn.Linear(4, 3)
+    optimizer = shared_bgd(model.parameters())
+    x, y = torch.randn(5, 4), torch.zeros(5)
+    assert torch.equal(predict(model, optimizer, (x, y)).at_mean, predict(model, optimizer, x).at_mean)
 
 
 def test_dict_batches_and_a_forward_of_ones_own() -> None:

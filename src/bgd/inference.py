@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -101,19 +101,22 @@ class Prediction:
         return (self.entropy - self.expected_entropy).clamp(min=0)
 
     def labels_by(self, method: Inference) -> Tensor:
-        """(N,) the chosen classes; for ``"mc"`` (S, N), one choice per sampled network.
+        """(N,) the chosen classes; for ``"mc"`` (S, N), one choice per sampled network; for labels (N, L) or (S, N, L).
 
         A tied vote goes to the class with the larger mean probability.
         """
         check_choice("method", method, INFERENCES)
-        self._need_classes("labels_by")
         if method == "map":
-            return self.at_mean.argmax(-1)
+            return self._chosen(self.at_mean)
         if method == "mc":
             return self.sample_labels
-        if method == "vote":
+        if method == "vote" and self.kind == "labels" and len(self.draws):
+            return (
+                (self.sample_labels + self.probs / len(self.draws)).mean(0) > 0.5 * (1 + 1 / len(self.draws))
+            ).long()
+        if method == "vote" and self.kind == "classes":
             return (self.votes + self.probs / 2).argmax(-1)
-        return self.probs.argmax(-1)
+        return self.labels
 
     def accuracy(self, labels: Tensor, method: Inference = "mean_softmax") -> float:
         """Fraction of right answers; ``"mc"`` is the paper's: the mean accuracy of the single sampled networks.
@@ -122,12 +125,17 @@ class Prediction:
         >>> p.accuracy(torch.tensor([0, 1])), p.accuracy(torch.tensor([0, 1]), "mc")
         (1.0, 0.75)
         """
-        if labels.shape != (len(self),):
-            raise ValueError(f"{len(self)} predictions need {len(self)} labels, got a tensor {tuple(labels.shape)}")
+        self._need_probabilities("accuracy")
         chosen = self.labels_by(method)
+        shape = self._chosen(self.at_mean).shape
+        if labels.shape != shape and {labels.shape, shape} != {(len(self),), (len(self), 1)}:
+            raise ValueError(
+                f"{len(self)} predictions need {len(self)} labels of shape {tuple(shape)}, "
+                f"got a tensor {tuple(labels.shape)}"
+            )
         if chosen.numel() == 0:
             raise ValueError(f"no accuracy of nothing: there are no predictions by {method!r}")
-        return float((chosen == labels.to(chosen.device)).float().mean())
+        return float((chosen == labels.to(chosen.device).reshape(shape)).float().mean())
 
     def _chosen(self, probs: Tensor) -> Tensor:
         self._need_probabilities("labels")
@@ -163,12 +171,14 @@ def predict(
     Args:
         model: any module.
         optimizer: its posterior; None for a model without one, which has only the prediction of its weights.
-        inputs: one tensor or dict, or a DataLoader (any iterable of batches). Of a tuple the first item is the input; a
-            dict is passed by keywords.
+        inputs: one batch, or a DataLoader (any iterable of batches but a tuple). A batch is a tensor, a mapping, whose
+            items are passed by keywords, or a tuple or list, whose first item is the input: a tensor, a mapping, or a
+            tuple of several arguments.
         samples: S, the number of sampled networks; 0 for the mean network only.
         outputs: a mask (C,) of the outputs to choose from, e.g. the heads of a known task; None for all.
         kind: what the model returns: logits of ``"classes"`` (N, C); logits of yes or no ``"labels"`` (N,), (N, 1) or
             (N, L); or the ``"values"`` of a regression, of any shape.
+            Of an output with ``logits``, as Hugging Face's models have, these are taken.
         forward: from a network and a batch to that output, for models that are called in another way:
             ``forward=lambda net, batch: net(batch["ids"], mask=batch["mask"]).logits``.
 
@@ -187,7 +197,7 @@ def predict(
         raise ValueError(f"samples must be a whole number from 0, got {samples}")
     if outputs is not None and kind != "classes":
         raise ValueError(f'outputs chooses among classes: it goes with kind="classes", not {kind!r}')
-    batches = [inputs] if isinstance(inputs, Tensor | dict) else inputs
+    batches = [inputs] if isinstance(inputs, Tensor | Mapping | tuple) else inputs
     call, drawn = forward or _forward, optimizer.samples_drawn if optimizer is not None else 0
     try:
         weights = sampled_networks(model, optimizer, samples) if optimizer is not None and samples else []
@@ -257,6 +267,8 @@ def _predict_batch(
 
 def _predicted(output: Any, kind: Kind, outputs: Tensor | None) -> Tensor:
     """What a network's output says: probabilities, or values, in at least single precision."""
+    if hasattr(output, "logits"):
+        output = output.logits
     if not isinstance(output, Tensor):
         raise TypeError(f"the model returned {type(output).__name__}, not a tensor: say which part with forward=...")
     output = output.to(torch.promote_types(output.dtype, torch.float32))
@@ -267,7 +279,8 @@ def _predicted(output: Any, kind: Kind, outputs: Tensor | None) -> Tensor:
         return found.sigmoid()
     if output.dim() != 2:
         raise ValueError(
-            f'kind="classes" needs logits (N, C), got {tuple(output.shape)}: see kind="labels" and kind="values"'
+            f'kind="classes" needs logits (N, C), got {tuple(output.shape)}: see kind="labels" and kind="values", or '
+            "make an example of each position with forward=..."
         )
     if output.shape[1] < 2:
         raise ValueError('kind="classes" needs the logits of at least two classes: one logit is kind="labels"')
@@ -278,11 +291,11 @@ def _predicted(output: Any, kind: Kind, outputs: Tensor | None) -> Tensor:
 
 def _forward(net: Callable[..., Any], batch: Any) -> Any:
     """A tensor or the first item of a tuple as the only argument, a dict as keywords."""
-    if isinstance(batch, dict):
-        return net(**batch)
-    x = batch[0] if isinstance(batch, tuple | list) else batch
-    if isinstance(x, dict):
+    x = batch[0] if isinstance(batch, tuple | list) and batch else batch
+    if isinstance(x, Mapping):
         return net(**x)
+    if isinstance(x, tuple) and x:
+        return net(*x)
     if not isinstance(x, Tensor):
         raise TypeError(f"a batch must be a tensor, a dict, or a tuple that begins with one, got {type(x).__name__}")
     return net(x)

@@ -54,6 +54,52 @@ def test_its_losses_are_those_of_a_loop_that_predicts_before_it_learns() -> None
     assert found.losses[1.0] == pytest.approx(total / 7, rel=1e-6)
 
 
+def test_a_best_factor_at_the_edge_is_said_to_be_so() -> None:
+    model, batches = problem()
+    assert find_std_init(model, loss, batches[:20], factors=(0.01, 0.1), seed=1).at_edge
+    assert not find_std_init(model, loss, batches, factors=(0.01, 1.0, 50.0), seed=1).at_edge
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn, self.head = nn.GRU(2, 5, batch_first=True), nn.Linear(5, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.rnn(x.unflatten(1, (3, 2)))[0][:, -1])
+
+
+MODELS = {
+    "convolution and norm": lambda: nn.Sequential(
+        nn.Unflatten(1, (1, 6)), nn.Conv1d(1, 4, 3), nn.BatchNorm1d(4), nn.ReLU(), nn.Flatten(), nn.Linear(16, 2)
+    ),
+    "transformer": lambda: nn.Sequential(
+        nn.Unflatten(1, (3, 2)), nn.TransformerEncoderLayer(2, 1, 4, batch_first=True), nn.Flatten(), nn.Linear(6, 2)
+    ),
+    "recurrent": Recurrent,
+    "partly frozen": lambda: nn.Sequential(nn.Linear(6, 8).requires_grad_(False), nn.ReLU(), nn.Linear(8, 2)),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_kinds_of_models(name: str, tmp_path: Path) -> None:
+    _, batches = problem()
+    torch.manual_seed(0)
+    model = MODELS[name]()
+    buffers = [b.clone() for b in model.buffers()]
+    found = find_std_init(model, loss, batches[:12], factors=(0.1, 1.0), seed=1)
+    assert all(0 < value < 5 for value in found.losses.values())
+    assert all(map(torch.equal, buffers, model.buffers()))
+    found.plot(tmp_path / "std.png")
+
+
+def test_dict_batches_and_a_regression() -> None:
+    _, batches = problem()
+    dicts = [{"x": x, "y": y.float()} for x, y in batches[:12]]
+    found = find_std_init(nn.Linear(6, 1), lambda net, b: F.mse_loss(net(b["x"])[:, 0], b["y"]), dicts, (1.0,), seed=1)
+    assert 0 < found.losses[1.0] < 2
+
+
 def test_bad_input_is_named() -> None:
     model, batches = problem()
     with pytest.raises(ValueError, match="empty"):

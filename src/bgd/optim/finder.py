@@ -21,6 +21,9 @@ from bgd.optim.validation import STD_OF_FAN_IN, fan_in_stds
 FACTORS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """Of the default std."""
 
+LOG_SCALE = 20
+"""Losses that differ by more than this factor are drawn on a logarithmic scale."""
+
 
 @dataclass(frozen=True)
 class StdSearch:
@@ -46,23 +49,37 @@ class StdSearch:
         """
         return self.losses.get(1.0, math.inf) <= 1.01 * self.losses[self.factor]
 
+    @property
+    def at_edge(self) -> bool:
+        """Whether the best factor is the smallest or largest that was tried: others beyond it may be better still.
+
+        >>> StdSearch([0.1], 4.0, {1.0: 0.5, 2.0: 0.4, 4.0: 0.3}).at_edge
+        True
+        """
+        return len(self.losses) > 1 and self.factor in (min(self.losses), max(self.losses))
+
     def plot(self, path: str | Path) -> None:
         """Draw the losses over the factors into an image file; needs matplotlib."""
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(5, 3), layout="constrained")
         axes = figure.subplots()
-        finite = {factor: loss for factor, loss in self.losses.items() if math.isfinite(loss)}
+        finite = {factor: loss for factor, loss in sorted(self.losses.items()) if math.isfinite(loss)}
         axes.plot(list(finite), list(finite.values()), "o-", color="#1f4e79")
         axes.axvline(1.0, color="grey", linewidth=1, linestyle=":", label="default")
-        axes.plot([self.factor], [self.losses[self.factor]], "o", markersize=10, color="#a33b20", label="best")
+        label = "best, at the edge: try others" if self.at_edge else "best"
+        axes.plot([self.factor], [self.losses[self.factor]], "o", markersize=10, color="#a33b20", label=label)
         for factor in self.losses.keys() - finite.keys():
             axes.annotate("no finite loss", (factor, max(finite.values())), rotation=90, va="top", ha="center")
+        low, high = min(finite.values()), max(finite.values())
         axes.set(
-            xscale="log", xlabel=f"std, in units of {STD_OF_FAN_IN:g} / sqrt(fan_in)", ylabel="loss before learning"
+            xscale="log",
+            yscale="log" if 0 < low < high / LOG_SCALE else "linear",
+            xlabel=f"std, in units of {STD_OF_FAN_IN:g} / sqrt(fan_in)",
+            ylabel="loss of a batch before\nit is learned from",
         )
         axes.set_xticks(list(self.losses), [f"{factor:g}" for factor in self.losses])
-        axes.minorticks_off()
+        axes.xaxis.minorticks_off()
         axes.legend(frameon=False)
         figure.savefig(path, dpi=130)
 

@@ -68,7 +68,6 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Tensor]] = {
         lambda: nn.Sequential(nn.ConvTranspose3d(2, 2, 2), nn.Tanh(), nn.Flatten(), nn.Linear(54, 3)),
         random(2, 2, 2, 2),
     ),
-    "batch norm": (lambda: nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, 3)), random(6)),
     "lstm": (
         lambda: Model(
             lambda m, x: m.head(m.rnn(x)[0][:, -1]), rnn=nn.LSTM(4, 5, batch_first=True), head=nn.Linear(5, 3)
@@ -135,21 +134,28 @@ def test_agrees_in_mean_with_networks_shared_by_the_batch(name: str) -> None:
     step_changes_every_std(model, lambda: F.cross_entropy(model(x), Y))
 
 
-def step_changes_every_std(model: nn.Module, loss: Callable[[], Tensor]) -> None:
+def step_changes_every_std(model: nn.Module, loss: Callable[[], Tensor], std: float = 0.02) -> None:
     """The optimizer finds all that the mode can perturb."""
-    optimizer = BGD(model.parameters(), seed=0, std_max=None, std_init=0.1)
+    optimizer = BGD(model.parameters(), seed=0, std_max=None, std_init=std)
     for _ in range(2):
         optimizer.zero_grad()
         loss().backward()
         optimizer.step()
     for p in model.parameters():
-        assert (optimizer.state[p]["std"] != optimizer.state[p]["std"].new_tensor(0.1)).any()
+        assert (optimizer.state[p]["std"] != optimizer.state[p]["std"].new_tensor(std)).any()
 
 
 def test_lenet() -> None:
-    model = LeNet(10)
+    model = LeNet((3, 32, 32), outputs=3)
     images = torch.randn(BATCH, 3, 32, 32)
     step_changes_every_std(model, lambda: F.cross_entropy(model(images), Y))
+
+
+def test_batch_norm() -> None:
+    """It couples examples, and noise of their own leaves what they have in common out of E[g eps]: no agreement."""
+    model = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, 3))
+    model[0].bias = None  # it has no effect before the norm
+    step_changes_every_std(model, lambda: F.cross_entropy(model(random(4)), Y))
 
 
 def test_spectral_norm() -> None:
@@ -183,6 +189,7 @@ def test_layers_frozen_later_keep_their_posterior() -> None:
     assert all(torch.equal(value, optimizer.state[model[0].weight][key]) for key, value in before.items())
 
 
+@pytest.mark.filterwarnings("ignore:BGD.s std_init")  # BERT starts with small weights
 def test_bert() -> None:
     transformers = pytest.importorskip("transformers")
     config = transformers.BertConfig(
@@ -191,7 +198,5 @@ def test_bert() -> None:
     )  # fmt: skip
     model = transformers.BertForSequenceClassification(config).train()
     ids = tokens(5)
-    unused = {"bert.embeddings.word_embeddings.weight", "bert.embeddings.position_embeddings.weight"}
-    assert unused <= dict(model.named_parameters()).keys()
     agree(model, lambda net: F.cross_entropy(net(input_ids=ids).logits, Y, reduction="sum"), passes=120)
     step_changes_every_std(model, lambda: F.cross_entropy(model(input_ids=ids).logits, Y))
