@@ -50,7 +50,7 @@ def write_weights(params: Sequence[Tensor], state: State, eps: Sequence[Tensor] 
     >>> p
     tensor([2.])
     """
-    if eps is None:
+    if eps is None and params:
         torch._foreach_copy_(list(params), [state[p]["mean"] for p in params])
     for i, p in enumerate(params if eps is not None else ()):
         mean, std = state[p]["mean"], state[p]["std"]
