@@ -31,9 +31,9 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 def bgd_steps() -> Callable[[int], None]:
     """BGD as by default on a tiny network, whose data changes all the time."""
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    model = nn.Linear(8, 4)
     optimizer = BGD(model.parameters(), seed=0)
-    x = torch.randn(64, 16, 8)
+    x = torch.randn(64, 4, 8)
 
     def step(i: int) -> None:
         batch = x[i % 64]

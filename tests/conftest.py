@@ -1,5 +1,7 @@
 """What many tests share."""
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 from hypothesis import settings
@@ -10,6 +12,14 @@ torch.set_num_threads(1)
 # The machine may be busy (no deadline), and a failure must come back on the next run (no randomness).
 settings.register_profile("bgd", deadline=None, derandomize=True)
 settings.load_profile("bgd")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_figures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Figures that tests draw are kept apart from the user's, and reused from test to test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bgd.report.figures.cache.cache_folder", lambda: tmp_path_factory.getbasetemp() / "cache")
+        yield
 
 
 @pytest.fixture(autouse=True)

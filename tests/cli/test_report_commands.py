@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from bgd.cli import app
 from bgd.errors import MissingExtraError
-from bgd.report.load import ReportError
+from bgd.report.files import ReportError
 
 run = CliRunner(env={"COLUMNS": "200"}).invoke
 ROWS = ["BGD", "SGD"]
@@ -51,6 +51,7 @@ def test_prints_tables_and_writes_the_page(folder):
     assert Path(out.strip().splitlines()[-1]) == page.resolve()
     assert page.read_text().count("<figure") >= 5
     assert sorted(path.name for path in page.parent.iterdir()) == [
+        ".bgd-report",
         "index.html",
         "report.json",
         "runs.csv",
@@ -79,23 +80,26 @@ def test_all_formats_the_same_bytes_each_time(folder, tmp_path):
         files = {p.relative_to(tmp_path / name): p.read_bytes() for p in (tmp_path / name).rglob("*") if p.is_file()}
         made.append(files)
     assert made[0] == made[1]
-    assert {path.suffix for path in made[0]} == {".html", ".csv", ".json", ".txt", ".md", ".png", ".svg"}
+    assert {path.suffix for path in made[0]} - {""} == {".html", ".csv", ".json", ".txt", ".md", ".png", ".svg"}
 
 
 def test_markdown_for_a_repository(folder, tmp_path):
     file = tmp_path / "RESULTS.md"
-    call("report", folder, "--markdown", file, "--figures", tmp_path / "docs" / "figures", "--title", "Our results")
+    options = ["--markdown", file, "--pages", tmp_path / "docs" / "results", "--title", "Our results"]
+    call("report", folder, *options)
     text = file.read_text()
     assert text.startswith("# Our results\n")
-    pictures = [line.split("](")[1].split(")")[0] for line in text.splitlines() if line.startswith("![")]
+    assert "](docs/results/digits.md)" in text
+    page = tmp_path / "docs" / "results" / "digits.md"
+    pictures = [line.split("](")[1].split(")")[0] for line in page.read_text().splitlines() if line.startswith("![")]
     assert pictures
     for picture in pictures:
-        assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
-        assert picture.startswith("docs/figures/digits-smoke/")
+        assert (page.parent / picture).read_bytes().startswith((b"\x89PNG", b"<?xml"))
+        assert picture.startswith("figures/digits-smoke/")
     assert not (folder / "report").exists()
-    before = file.read_bytes()
-    call("report", folder, "--markdown", file, "--figures", tmp_path / "docs" / "figures", "--title", "Our results")
-    assert file.read_bytes() == before
+    before = {path: path.read_bytes() for path in (file, page)}
+    call("report", folder, *options)
+    assert {path: path.read_bytes() for path in (file, page)} == before
 
 
 def test_missing_runs_are_reported(folder):
@@ -125,6 +129,7 @@ def test_runs_with_other_settings_are_never_averaged(folder):
     result = json.loads(path.read_text())
     result["config"]["settings"]["lr"] = 0.5
     path.write_text(json.dumps(result))
+    (path.parent / "SHA256SUMS").unlink(missing_ok=True)  # or the change is noticed
     outcome = run(app, ["report", str(folder)])
     assert isinstance(outcome.exception, ReportError)
     assert "different settings" in str(outcome.exception)
@@ -138,6 +143,7 @@ def test_compare_with_itself_and_with_a_change(folder, ran, tmp_path):
         for seed, accuracy in zip((2019, 2020), accuracies, strict=True):
             path = one_run(where, "SGD", seed) / "result.json"
             path.write_text(json.dumps(json.loads(path.read_text()) | {"average_accuracy": accuracy}))
+            (path.parent / "SHA256SUMS").unlink(missing_ok=True)  # or the change is noticed
     shutil.rmtree(one_run(folder, "BGD", 2019))
     shutil.rmtree(one_run(folder, "BGD", 2020))
     pairs = {pair["row"]: pair for pair in json.loads(call("compare", before, folder, "--json").stdout)[0]["pairs"]}
@@ -172,7 +178,7 @@ def test_errors_are_one_line(arguments, message, ran, tmp_path):
 
 def test_wrong_usage(ran):
     assert run(app, ["report", str(ran), "--format", "pdf"]).exit_code == 2
-    assert run(app, ["report", str(ran), "--figures", "x"]).exit_code == 2
+    assert run(app, ["report", str(ran), "--pages", "x"]).exit_code == 2
 
 
 @pytest.mark.parametrize("instead", ["--markdown", "--tensorboard"])

@@ -34,6 +34,7 @@ def test_paths_of_the_machine_are_not_published(comparison: Path, tmp_path: Path
         if "experiment" in content:
             content["experiment"]["import_paths"] = ["/home/somebody/secret"]
         path.write_text(json.dumps(content))
+        (path.parent / "SHA256SUMS").unlink(missing_ok=True)
     packed = pack(folder, tmp_path / "results")
     found = [
         read_comparison(packed).declaration.command,
@@ -123,6 +124,7 @@ def test_a_loss_that_is_not_finite_is_packed_as_json(comparison: Path, tmp_path:
     diverged = [e.model_copy(update={"loss": [math.nan] * len(e.loss)}) for e in first.evaluations]
     (path,) = (path for path in run_folders(copy) if read_config(path) == first.config)
     write_json(path / "result.json", first.model_copy(update={"evaluations": diverged}))
+    (path / "SHA256SUMS").unlink()
     packed = pack(copy, tmp_path / "results")
     for line in (packed / "runs.jsonl").read_text().splitlines():
         json.loads(line, parse_constant=pytest.fail)  # JSON has no NaN

@@ -9,10 +9,10 @@ from browser import Browser
 
 MEASURE = """
 const wide = document.documentElement.clientWidth, found = [];
-const name = e => e.tagName.toLowerCase() + (e.className.baseVal ?? e.className ? "." + (e.className.baseVal ?? e.className) : "")
-  + " “" + e.textContent.trim().slice(0, 40) + "”";
+const name = e => e.tagName.toLowerCase() + " “" + e.textContent.trim().slice(0, 40) + "”";
 const shown = e => e.checkVisibility() && !e.closest(".visually-hidden, .skip, .motif");
-const texts = [...document.querySelectorAll("h1,h2,h3,p,li,dt,dd,th,td,summary,figcaption,code,pre,a,svg.plot text,button")];
+const kinds = "h1,h2,h3,p,li,dt,dd,th,td,summary,figcaption,code,pre,a,button,svg.plot text";
+const texts = [...document.querySelectorAll(kinds)];
 for (const e of texts.filter(shown)) {
   const box = e.getBoundingClientRect();
   if (!box.width) continue;
@@ -36,7 +36,8 @@ for (const svg of [...document.querySelectorAll("svg.plot")].filter(shown)) {
   const outer = svg.getBoundingClientRect(), inside = [...svg.querySelectorAll("text")];
   for (const text of inside) {
     const box = text.getBoundingClientRect();
-    if (box.left < outer.left - 2 || box.right > outer.right + 2 || box.top < outer.top - 2 || box.bottom > outer.bottom + 2)
+    if (box.left < outer.left - 2 || box.right > outer.right + 2
+        || box.top < outer.top - 2 || box.bottom > outer.bottom + 2)
       found.push("beyond its figure: " + name(text));
   }
   compare(inside.filter(t => !/rotate\\(-[1-9]/.test(t.getAttribute("transform") ?? "")), 2.5, "overlap in a figure");

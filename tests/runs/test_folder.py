@@ -15,18 +15,20 @@ from bgd.runs.folder import RunFolder, read_result
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["bgd.runs.executors", "sklearn.datasets"])
 CONFIG = RUNS["bgd, discrete"]
+LONG = CONFIG.setup.stream.model_copy(update={"epochs": 30})  # still at work when another process begins
 
 
 def test_two_processes_on_one_folder(tmp_path):
-    process = CONTEXT.Process(target=attempt, args=(Job(CONFIG, tmp_path, Options(checkpoint_seconds=0)),))
+    config = CONFIG.model_copy(update={"setup": CONFIG.setup.model_copy(update={"stream": LONG})})
+    process = CONTEXT.Process(target=attempt, args=(Job(config, tmp_path, Options(checkpoint_seconds=0)),))
     process.start()
     while process.is_alive() and not (tmp_path / "environment.json").exists():
         time.sleep(0.005)
     with pytest.raises(RunError, match="another process is at work on this run"):
-        run(CONFIG, tmp_path)
+        run(config, tmp_path)
     process.join()
     assert process.exitcode == 0
-    assert read_result(tmp_path).config == CONFIG  # the first was not disturbed
+    assert read_result(tmp_path).config == config  # the first was not disturbed
 
 
 def _run_with_little_space(config, folder, limit):
@@ -66,6 +68,7 @@ def test_a_folder_of_another_run(tmp_path):
 
 def test_a_result_of_another_version_is_rejected(tmp_path):
     run(CONFIG, tmp_path)
+    (tmp_path / "SHA256SUMS").unlink()  # which that version did not write
     (tmp_path / "result.json").write_text('{"R": []}')
     with pytest.raises(RunError, match=r"result\.json: not a RunResult of this version: config"):
         read_result(tmp_path)

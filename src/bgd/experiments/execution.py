@@ -20,6 +20,7 @@ from bgd.experiments.storage import FILE, Declaration, declare, read_comparison,
 from bgd.plugins import import_paths
 from bgd.runs.compatibility import check_compatible
 from bgd.runs.config import RunConfig
+from bgd.runs.digests import check_digests
 from bgd.runs.environment import available_cores, results_folder
 from bgd.runs.errors import RunError
 from bgd.runs.executors import Executor, Job, OnRay, Outcome, Processes, in_this_process
@@ -209,7 +210,9 @@ def prepare_resume(folders: Sequence[Path] = (), *, threads: int | None = None, 
     modules = {folder: read_declaration(folder).experiment.import_paths for folder in comparisons}
     jobs = []
     for path in paths:
-        if not finished(path) and path not in outdated:
+        if finished(path):
+            check_digests(path)
+        elif path not in outdated:
             machine = recorded_machine(path)
             options = Options(threads=threads or machine.threads, keep=keep or machine.keep)
             searched = tuple(dict.fromkeys((*modules.get(path.parent, ()), *machine.import_paths, os.getcwd())))
@@ -228,6 +231,9 @@ def execute(prepared: PreparedRuns, options: ExecutionOptions, *, quiet: bool = 
     """
     todo = prepared.todo
     unfinished = {job.folder for job in todo} | set(prepared.reused)
+    for job in prepared.jobs:  # what counts as done must be sound
+        if job.folder not in unfinished:
+            check_digests(job.folder)
     before = tuple(job for job in prepared.jobs if job.folder not in unfinished)
     _check_importable([job.config for job in todo], options)
     outcomes: list[Outcome] = []

@@ -35,7 +35,7 @@ from bgd.experiments.storage import (
     write_declaration,
 )
 from bgd.files import write_atomically
-from bgd.runs.errors import RunError
+from bgd.runs.errors import DamagedRun, RunError
 from bgd.runs.folder import clear_errors, last_line, read_config
 from bgd.runs.result import RunResult
 
@@ -50,9 +50,12 @@ def pack(folder: Path, out: Path) -> Path:
     looks better for their absence.
 
     Raises:
-        RunError: where there is no comparison, none of its runs has finished, or the packed ones do not fit it.
+        RunError: where there is no comparison, none of its runs has finished, one is damaged, or the packed ones do not
+            fit it.
     """
     stored = read_comparison(folder)
+    for reason in stored.damaged.values():  # a table must not look better for what is left out
+        raise DamagedRun(reason)
     if not stored.results:
         raise RunError(f"{folder}: none of its runs has finished: continue with: bgd resume {folder}")
     target = out / folder.resolve().name

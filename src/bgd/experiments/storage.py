@@ -23,7 +23,7 @@ from bgd.experiments.overrides import Overrides, parse_overrides
 from bgd.experiments.selection import RunKey
 from bgd.files import write_atomically
 from bgd.runs.config import RunConfig, Strict
-from bgd.runs.errors import RunError
+from bgd.runs.errors import DamagedRun, RunError
 from bgd.runs.folder import clear_errors, finished, prepare, read_config, read_result
 from bgd.runs.result import RunResult
 
@@ -128,7 +128,14 @@ def read_declaration(folder: Path) -> Declaration:
     except FileNotFoundError:
         raise RunError(f"{folder} holds no comparison (there is no {FILE}): see bgd run") from None
     except ValidationError as error:
-        raise RunError(f"{folder / FILE}: not a declaration of this version: {error.errors()[0]['msg']}") from error
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise DamagedRun(
+            f"{folder / FILE}: not a declaration of this version: {where}: {first['msg']}. Restore it, or let bgd run "
+            "write it again"
+        ) from error
+    except OSError as error:
+        raise DamagedRun(f"{folder / FILE}: cannot be read ({error.strerror})") from error
 
 
 def read_comparison(folder: str | Path) -> StoredComparison:
@@ -136,11 +143,13 @@ def read_comparison(folder: str | Path) -> StoredComparison:
     folder = Path(folder)
     declaration = read_declaration(folder)
     remarks = folder / REMARKS
-    comparison = StoredComparison(folder, declaration, remarks=remarks.read_text().strip() if remarks.is_file() else "")
+    comparison = StoredComparison(
+        folder, declaration, remarks=remarks.read_text(errors="replace").strip() if remarks.is_file() else ""
+    )
     try:
         declared = DeclaredRuns(declaration)
     except ExperimentError as error:
-        raise RunError(f"{folder / FILE}: {error}") from error
+        raise DamagedRun(f"{folder / FILE}: {error}") from error
     done, waiting = _read_runs(comparison, declared)
     _read_packed_runs(comparison, declared, done)
     newest: dict[RunKey, tuple[Path, RunResult]] = {}
@@ -225,7 +234,10 @@ def read_lines(path: Path, kind: type[Record]) -> list[Record]:
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "the line"
-            raise RunError(f"{path}, line {number}: not a run of this version: {where}: {first['msg']}") from error
+            raise DamagedRun(
+                f"{path}, line {number}: not a run of this version: {where}: {first['msg']}. Restore it, or remove the "
+                "line to leave that run out"
+            ) from error
     return records
 
 

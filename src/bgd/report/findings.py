@@ -38,7 +38,7 @@ def headline(comparison: Comparison) -> str:
     else:
         several = len(comparison.columns) > 1
         text = "; ".join(_lead(ranked, column if several else "") for column, ranked in leads.items())
-    return f"{_seeds(entries)}{text}{_failures(comparison)}."
+    return f"{_seeds([entry for ranked in leads.values() for entry in ranked])}{text}{_failures(comparison)}."
 
 
 def compare_highlighted(comparison: Comparison) -> list[str]:
@@ -83,6 +83,8 @@ def _gap(higher: Entry, lower: Entry, word: str) -> str:
 
 
 def _describe(entry: Entry) -> str:
+    if entry.ours is not None and not math.isfinite(entry.ours.mean):
+        return f"{entry.row} (diverged)"
     return f"{entry.row} ({formatting.value(entry.ours)} %)"
 
 

@@ -107,7 +107,7 @@ class PaperCell:
             return Outcome.WITH_DEVIATION
         if self._compared:
             return Outcome.OPEN
-        return Outcome.SMOKE if self.evidence else Outcome.NOT_RUN
+        return Outcome.SMOKE if any(one.entry.ours for one in self.evidence) else Outcome.NOT_RUN
 
     @property
     def scale(self) -> Scale | None:

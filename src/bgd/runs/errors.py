@@ -13,6 +13,12 @@ class RunError(BGDError):
     """
 
 
+class DamagedRun(RunError):
+    """A file of a run that cannot be read, or has changed since it was written: it is named, with the way out."""
+
+    exit_code = 1
+
+
 class FolderInUse(RunError):
     """A folder that belongs to another run or is locked by another process: nothing may be written there."""
 

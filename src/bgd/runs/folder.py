@@ -5,6 +5,7 @@
     metrics.jsonl       one line for each measurement, in order
     checkpoint-*.pt     the last two; the name holds the iteration and the hash of the content
     result.json         at the end, the same bytes however often the run was interrupted
+    SHA256SUMS          digests of the files above, as the run left them
     failure.txt         the traceback, if it failed
 
 One process at a time (a lock that the system releases even after SIGKILL); files appear whole or not at all.
@@ -24,9 +25,10 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from bgd.files import write_atomically
+from bgd.runs import digests
 from bgd.runs.checkpoints import Checkpoints
 from bgd.runs.config import RunConfig
-from bgd.runs.errors import FolderInUse, RunError
+from bgd.runs.errors import DamagedRun, FolderInUse, RunError
 from bgd.runs.metrics_file import MetricsFile
 from bgd.runs.result import Machine, RunResult
 
@@ -98,14 +100,16 @@ class RunFolder:
 
     def clear(self) -> None:
         """Remove everything but the configuration."""
-        for name in ("result.json", "environment.json", "failure.txt", "metrics.jsonl"):
+        for name in ("result.json", digests.FILE, "environment.json", "failure.txt", "metrics.jsonl"):
             (self.path / name).unlink(missing_ok=True)
         self.checkpoints.remove()
 
     def finish(self, result: RunResult, machine: Machine, keep: bool = False) -> None:
         """Write the result; from now on the run is done, and its checkpoints are not needed."""
         write_json(self.path / "environment.json", machine)
-        write_json(self.path / "result.json", result)
+        content = to_json(result)
+        digests.write_digests(self.path, content)
+        write_atomically(self.path / "result.json", content)
         (self.path / "failure.txt").unlink(missing_ok=True)
         self.checkpoints.remove(keep=1 if keep else 0)
 
@@ -138,11 +142,20 @@ def write_json(path: Path, model: RunConfig | RunResult | Machine) -> None:
     >>> read_config(path.parent).method
     'sgd'
     """
+    write_atomically(path, to_json(model))
+
+
+def to_json(model: RunConfig | RunResult | Machine) -> bytes:
+    """The content of a model's file.
+
+    >>> to_json(Machine(threads=2)).splitlines()[5]
+    b' "threads": 2,'
+    """
     if isinstance(model, RunResult):
         content = model.model_dump_json(exclude={"machine"})
     else:
         content = model.model_dump_json(indent=1)
-    write_atomically(path, content.encode() + b"\n")
+    return content.encode() + b"\n"
 
 
 def read_config(path: Path) -> RunConfig:
@@ -164,6 +177,7 @@ def read_result(path: Path) -> RunResult:
     """
     if path.is_file():
         return _read(path, RunResult)
+    digests.check_digests(path)
     result = _read(path / "result.json", RunResult)
     return result if result.machine else result.model_copy(update={"machine": read_machine(path)})
 
@@ -226,6 +240,8 @@ def _read(path: Path, model: type[Model]) -> Model:
     except ValidationError as error:
         first = error.errors()[0]
         location = ".".join(map(str, first["loc"])) or "the file"
-        raise RunError(
+        raise DamagedRun(
             f"{path}: not a {model.__name__} of this version: {location}: {first['msg']}. Move it away and run again"
         ) from error
+    except OSError as error:  # such as a folder of that name
+        raise DamagedRun(f"{path}: cannot be read ({error.strerror}): move it away and run again") from error

@@ -18,7 +18,7 @@ from bgd.runs.code import code_digest
 from bgd.runs.config import RunConfig
 from bgd.runs.data import data_digest, data_note
 from bgd.runs.environment import describe, join_versions
-from bgd.runs.errors import Interrupted
+from bgd.runs.errors import DamagedRun, Interrupted
 from bgd.runs.folder import RunFolder, read_machine, write_json
 from bgd.runs.measure import Measurements, Measurer
 from bgd.runs.options import Options
@@ -144,6 +144,7 @@ class Runner:
         """Write a checkpoint."""
         began, losses = time.perf_counter(), self.measurer.losses
         state = {
+            "config": self.config.digest,
             "iteration": self.iteration,
             "learner": self.learner.state_dict(),
             "generators": generator_states(self.config.device),
@@ -164,6 +165,11 @@ class Runner:
         self.folder.metrics.truncate(state["metrics"] if state else None)
         if state is None:
             return Times()
+        if state.get("config", self.config.digest) != self.config.digest:
+            file = self.folder.path / "config.json"
+            raise DamagedRun(
+                f"{file} has changed since the last checkpoint: restore it, or remove {file.parent} and run again"
+            )
         self.learner.load_state_dict(state["learner"])
         restore_generators(state["generators"], self.config.device)
         self.iteration, self.sessions = state["iteration"], state["sessions"] + 1

@@ -23,24 +23,22 @@ def test_every_kind_of_figure_is_drawn(comparison):
         "accuracy-by-task",
         "each-task",
         "schedule",
-        "stds-bgd",
+        "stds",
         "learning-curves",
         "training-loss",
-        "matrix-bgd",
-        "matrix-sgd",
-        "matrix-offline",
+        "matrix",
     ]
     by_name = dict(zip(names, drawn, strict=True))
     assert len(by_name["accuracy-by-task"].figure.axes[0].lines) == 3
     assert len(by_name["schedule"].figure.axes[0].lines) == 2 * TASKS
-    assert len(by_name["stds-bgd"].figure.axes[0].get_yticklabels()) == TASKS
+    assert len(by_name["stds"].figure.axes[0].get_yticklabels()) == TASKS
     assert "BGD 92.00 ± 1.00, paper 92.00 ± 1.00" in by_name["results"].alt
     for plot in drawn:
         assert plot.caption
         assert plot.alt
         assert png(plot.figure) == png(plot.figure)
         assert svg(plot.figure) == svg(plot.figure)
-        ET.fromstring(inline_svg(plot.figure, plot.name))
+        ET.fromstring(inline_svg(svg(plot.figure), plot.name))
 
 
 def test_the_declaration_selects(results, experiment):
@@ -68,7 +66,8 @@ def test_rows_with_the_same_short_name_stay_distinct():
     curves = drawn["accuracy-by-task"].figure.axes[0].lines
     assert len({line.get_label() for line in curves}) == 4
     assert len({line.get_color() for line in curves}) == 4
-    assert len([name for name in drawn if name.startswith("matrix")]) == 4
+    labels = [text.get_text() for text in drawn["matrix"].figure.axes[0].texts]
+    assert {"λ", "μ"} <= set(labels)
 
 
 def test_settings_of_matplotlib_stay_as_they_were(comparison):
@@ -79,10 +78,23 @@ def test_settings_of_matplotlib_stay_as_they_were(comparison):
 
 
 def test_ids_of_inline_figures_are_unique_on_a_page(comparison):
-    page = "".join(inline_svg(plot.figure, f"f{i}") for i, plot in enumerate(draw_plots(comparison)))
+    page = "".join(inline_svg(svg(plot.figure), f"f{i}") for i, plot in enumerate(draw_plots(comparison)))
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert set(re.findall(r'(?:url\(#|href="#)([^")]+)', page)) <= set(ids)
     used = set(re.findall(r"var\((--[^)]+)\)", page))
     assert used
     assert used <= set(css_colours(dark=True))
+
+
+def test_names_of_figures_have_no_ordinals_and_stay_when_a_setting_is_added():
+    columns = ["class learning", "+ labels trick", "λ", "μ"]
+    runs = [make_result(row, 0.9, column=column) for row in ("BGD", "SGD") for column in columns]
+    few = [run for run in runs if run.config.column in columns[1:3]]
+    more, less = ({plot.name for plot in draw_plots(compare(made))} for made in (runs, few))
+    assert "matrix-class-learning" in more
+    assert {name for name in less if "λ" not in name and "matrix" in name} - more <= {
+        name for name in less if not name.endswith("labels-trick")
+    }
+    assert len(more) == len(draw_plots(compare(runs)))
+    assert not [name for name in more if re.search(r"-\d{1,2}(-|$)", name)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bgd.report.figures.lines import draw_lines, make_series
-from bgd.report.figures.save import inline_svg
+from bgd.report.figures.save import inline_svg, svg
 
 
 def test_lines_have_title_labels_bands_and_ends():
@@ -39,8 +39,8 @@ def test_bands_of_accuracies_stay_within_0_and_100():
 
 def test_labels_are_escaped():
     label = '<b>"x" & $y_1$'
-    svg = inline_svg(draw_lines({label: make_series([1, 2], [[1, 2]])}, title=label, xlabel=label), "f")
-    root = ET.fromstring(svg)
+    drawn = svg(draw_lines({label: make_series([1, 2], [[1, 2]])}, title=label, xlabel=label))
+    root = ET.fromstring(inline_svg(drawn, "f"))
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert texts.count(label) == 3
     titles = [element.text for element in root.iter("{http://www.w3.org/2000/svg}title")]

@@ -3,18 +3,20 @@
 import io
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 import torch
 from browser import MISSING, Browser
 from made_runs import make_config, make_result
+from page_boxes import faults
 from PIL import Image, ImageChops
 from torch.nn import functional as F
 
-from bgd.report.figures.catalog import draw_plots
 from bgd.report.page import SNIPPET, render_page
-from bgd.report.section import Section
+from bgd.report.page.render import render_pages
+from bgd.report.section import make_sections
 from bgd.report.summary import Unfinished, compare
 
 NASTY = '<script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">" onmouseover="window.hacked = 1'
@@ -37,9 +39,18 @@ def made():
 def html(made, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "index.html"
     other = compare([make_result("BGD", 0.9), make_result("SGD", 0.8)])
-    sections = [Section(made, draw_plots(made)), Section(other, draw_plots(other))]
-    path.write_text(render_page(sections, "bgd report runs"), encoding="utf-8")
+    path.write_text(render_page(make_sections([made, other], "svg"), "bgd report runs"), encoding="utf-8")
     return path
+
+
+@pytest.fixture(scope="module")
+def pages(made, tmp_path_factory):
+    """An index with two experiments, by file name."""
+    folder = tmp_path_factory.mktemp("pages")
+    other = compare([make_result(row, end, experiment="other") for row, end in (("BGD", 0.9), ("SGD", 0.8))])
+    for name, text in render_pages(make_sections([made, other], "svg"), "bgd report runs").items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return {path.name: path for path in folder.iterdir()}
 
 
 class Tags(HTMLParser):
@@ -101,7 +112,7 @@ def test_missing_runs_are_listed(html):
 
 def test_is_the_same_every_time():
     made = compare([make_result("BGD", 0.9), make_result("SGD", 0.8)])
-    one, two = (render_page([Section(made, draw_plots(made))], "bgd report runs") for _ in range(2))
+    one, two = (render_page(make_sections([made], "svg"), "bgd report runs") for _ in range(2))
     assert one == two
 
 
@@ -127,7 +138,7 @@ def _hostile():
     )
     runs = [run, make_result("SGD", 0.5, column=NASTY, experiment=NASTY)]
     made = compare(runs, unfinished=[Unfinished(make_config("Adam", column=NASTY), "failed", NASTY)], overrides=[NASTY])
-    return render_page([Section(made, draw_plots(made))], f"bgd report {NASTY}", title=NASTY)
+    return render_page(make_sections([replace(made, remarks=NASTY)], "svg"), f"bgd report {NASTY}", title=NASTY)
 
 
 def test_text_of_users_is_escaped():
@@ -151,7 +162,7 @@ def test_no_errors_and_no_network(browser, html):
     browser.log("browser")
     browser.log("performance")
     browser.open(html, 1200)
-    assert browser.script("return document.querySelectorAll('figure svg').length") > 10
+    assert browser.script("return document.querySelectorAll('figure svg').length") > 8
     assert browser.log("browser") == []
     messages = [json.loads(entry["message"])["message"] for entry in browser.log("performance")]
     requested = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
@@ -171,17 +182,67 @@ def test_text_of_users_is_not_executed(browser, tmp_path):
     assert browser.log("browser") == []
 
 
-@pytest.mark.parametrize("width", [320, 360, 768, 1280])
-def test_never_wider_than_the_screen(browser, html, width):
-    browser.open(html, width)
-    browser.script("for (const one of document.querySelectorAll('details')) one.open = true")
-    assert browser.script("return document.documentElement.scrollWidth") == width
+@pytest.mark.parametrize("width", [320, 390, 768, 1280])
+def test_nothing_is_cut_off_or_overlaps(browser, html, pages, width):
+    for page in (html, *pages.values()):
+        browser.open(page, width)
+        assert faults(browser) == []
+        assert browser.script("return document.documentElement.scrollWidth") == width
+
+
+def test_nothing_is_cut_off_or_overlaps_in_print(browser, html, pages):
+    for page in (html, pages["index.html"]):
+        browser.open(page, 720)  # of A4 and Letter between their margins
+        browser.cdp("Emulation.setEmulatedMedia", media="print")
+        assert faults(browser) == []
+    browser.cdp("Emulation.setEmulatedMedia", media="")
+
+
+@pytest.mark.parametrize(
+    ("style", "fault"),
+    [
+        ("td { white-space: nowrap; } .room { container-type: normal; overflow: hidden; }", "cut off"),
+        (".chips li { margin-right: -3rem; }", "blocks overlap"),
+        ("svg.plot text { font-size: 30px !important; }", "overlap in a figure"),
+        ("h2 { width: 3000px; }", "beyond the screen"),
+    ],
+)
+def test_the_measurement_finds_a_fault(browser, html, style, fault):
+    browser.open(html, 390)
+    browser.script(f"document.head.append(Object.assign(document.createElement('style'), {{textContent: {style!r}}}))")
+    assert [found for found in faults(browser) if found.startswith(fault)]
+
+
+def test_an_index_and_a_page_for_each_experiment(pages):
+    assert sorted(pages) == ["index.html", "made.html", "other.html"]
+    text = pages["index.html"].read_text(encoding="utf-8")
+    tags = Tags(text)
+    assert not tags.wrong
+    targets = [attributes["href"] for tag, attributes in tags.found if tag == "a"]
+    assert targets == ["#results", "made.html", "other.html"]
+    assert "On one seed" in text
+    for name in ("made.html", "other.html"):
+        assert 'href="index.html"' in pages[name].read_text(encoding="utf-8")
+        assert pages[name].stat().st_size < 1_000_000
+
+
+def test_comparisons_of_one_experiment_have_chips_of_their_own(made):
+    text = render_page(make_sections([made, replace(made, overrides=("sgd.lr=1",)), made], ""), "bgd report runs")
+    labels = re.findall(r'<li><a href="#c\d">(.*?)</a>', text)
+    assert len(set(labels)) == 3
+
+
+def test_one_seed_has_neither_a_best_nor_a_spread():
+    one = [make_result(row, end) for row, end in (("BGD", 0.9), ("SGD", 0.8))]
+    text = render_page(make_sections([compare(one)], "svg"), "bgd report runs")
+    for absent in ("Bold", "(best)", "standard deviation", "±", 'class="best"', 'class="top"'):
+        assert absent not in text, absent
 
 
 def test_text_is_large_enough_on_a_phone(browser, html):
     browser.open(html, 360)
     smallest = browser.script(
-        "return Math.min(...[...document.querySelectorAll('.figures:not(.small) svg text')]"
+        "return Math.min(...[...document.querySelectorAll('.figures svg text')]"
         ".map(t => parseFloat(getComputedStyle(t).fontSize) * Math.hypot(t.getScreenCTM().a, t.getScreenCTM().b)))"
     )
     assert smallest >= 7

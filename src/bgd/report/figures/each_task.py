@@ -112,7 +112,7 @@ def _draw_bars(
         panel.text(j, top + 3, f"{one.mean:.0f}", ha="center", va="bottom", size=8, color=INK)
     for j, value in enumerate(paper):
         panel.plot([j - 0.48, j + 0.48], [value, value], color=INK, linewidth=1.6, zorder=3)
-    panel.set_title(label, loc="left", size=9, color=look.colour, weight=look.weight)
+    panel.set_title(shorten_middle(label, 22), loc="left", size=9, color=look.colour, weight=look.weight)
     panel.set_ylim(0, 125)
     panel.set_yticks([0, 50, 100])
     panel.set_xticks(range(len(tasks)), [shorten_middle(name, 12) for name in tasks])

@@ -53,7 +53,7 @@ def file_name(name: str, others: Sequence[str] = ()) -> str:
     Names that differ only in what a file name leaves out get a few letters of their digest.
 
     >>> file_name("+ labels trick"), file_name("λ", ["λ", "μ"])
-    ('labels-trick', 'bd9b')
+    ('labels-trick', '6bb5')
     """
     renamed = _to_file_name(name)
     if renamed and not any(_to_file_name(other) == renamed for other in others if other != name):

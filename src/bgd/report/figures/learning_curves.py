@@ -100,6 +100,7 @@ def _plot_training_loss(curves: _Curves, suffix: str, file_suffix: str, seeds: s
             whole_x=True,
             top=limit if beyond else None,
         ),
+        secondary=True,
     )
 
 

@@ -60,7 +60,7 @@ def draw_heat_maps(panels: Sequence[tuple[str, ArrayLike]], *, title: str) -> Fi
 
     >>> figure = draw_heat_maps([("BGD", [[0.9, 0.1], [0.7, 0.8]])], title="t")
     >>> [text.get_text() for text in figure.axes[0].texts]
-    ['90', '10', '70', '80']
+    ['BGD', '90', '10', '70', '80']
     """
     from matplotlib.figure import Figure
 

@@ -119,9 +119,16 @@ def _round_numbers(attribute: re.Match[str]) -> str:
 def _shorten_path(attribute: re.Match[str]) -> str:
     """The same path without points that repeat the one before; in straight lines the command goes without saying."""
     path = " ".join(_round_numbers(attribute).split())
-    if not set(re.findall("[A-Za-z]", path[4:])) <= {"M", "L", "z"}:
-        return f" {path}"
-    return " " + re.sub(r"( -?[\d.]+ -?[\d.]+)\1+(?=[ \"])", r"\1", path.replace(" L ", " "))
+    return " " + re.sub(r"(?<=M )[^A-KM-Za-z\"]+", _shorten_line, path)
+
+
+def _shorten_line(line: re.Match[str]) -> str:
+    """The points of a straight line, after its first command."""
+    numbers = line[0].replace("L", " ").split()
+    points = list(zip(numbers[::2], numbers[1::2], strict=True))
+    kept = [point for i, point in enumerate(points) if i == 0 or point != points[i - 1]]
+    # a point drawn as a line of no length stays one
+    return " ".join(f"{x} {y}" for x, y in (kept if len(kept) > 1 else points[:2])) + " "
 
 
 def _save(write: Callable[..., None], **options: object) -> bytes:

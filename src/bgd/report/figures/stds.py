@@ -221,7 +221,7 @@ def log_ticks(low: float, high: float) -> list[float]:
     """Two to four ticks on a logarithmic axis: powers of ten if there are enough, else rounder numbers between them.
 
     >>> [f"{tick:g}" for tick in log_ticks(1e-6, 10)], [f"{tick:g}" for tick in log_ticks(0.012, 0.07)]
-    (['1e-06', '0.001', '1'], ['0.02', '0.05'])
+    (['1e-06', '0.0001', '0.01', '1'], ['0.02', '0.05'])
     >>> [f"{tick:.2g}" for tick in log_ticks(0.014, 0.017)]
     ['0.014', '0.017']
     """

@@ -39,7 +39,7 @@ def describe_section(section: Section, heading: str, number: int, several: bool)
     return {
         "id": anchor,
         "title": heading,
-        "found": headline(comparison),
+        "found": headline(comparison) if number else "",  # the first is in the head of the page
         "beside": compare_highlighted(comparison),
         "shows": experiment.shows if experiment else "",
         "source": experiment.source if experiment else "",

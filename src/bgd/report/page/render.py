@@ -75,7 +75,7 @@ def render_page(sections: Sequence[Section], command: str, title: str | None = N
         "page.html.j2",
         title=title or (titles[0] if len(titles) == 1 else TITLE),
         home=home,
-        found="" if several or not sections else headline(comparisons[0]),
+        found=headline(comparisons[0]) if comparisons else "",
         facts=_facts(comparisons),
         links=[(name, f"#c{i + 1}") for i, name in enumerate(names)],
         links_are="Comparisons",

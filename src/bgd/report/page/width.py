@@ -21,7 +21,8 @@ def needed_width(rows: Sequence[Sequence[str]]) -> int:
     >>> needed_width([["method"] + [f"task {i}" for i in range(10)]] + [["SGD"] + ["58.29 ± 2.19"] * 10])
     95
     """
-    columns = list(zip(*rows, strict=True))
+    heads = [f"{name}_↕" for name in rows[0]]  # the mark of a column that can be sorted
+    columns = list(zip(heads, *rows[1:], strict=True))
     total = sum(max(SHORTEST, LETTER * max(map(_longest_part, column)) + PADDING) for column in columns)
     return next((step for step in STEPS if step >= total), STEPS[-1])
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from bgd.runs.executors.types import Job, Outcome, ProgressCallback, attempt
 from bgd.runs.own_modules import check_importable
+from bgd.runs.progress import Progress
 from bgd.runs.stop import stop_requests
 
 
@@ -141,8 +142,16 @@ def _work(connection: Connection) -> None:
         while True:
             job = connection.recv()
             own = replace(job, options=replace(job.options, ignore_second_signal=True))
-            outcome = attempt(own, connection.send)
+            outcome = attempt(own, lambda progress: _send_or_stop(connection, progress))
             connection.send(replace(outcome, job=job))
+
+
+def _send_or_stop(connection: Connection, progress: Progress) -> None:
+    """Report the progress; where the parent has died, save the run and end, as at Ctrl-C."""
+    try:
+        connection.send(progress)
+    except OSError:
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def _context() -> Any:
