@@ -90,7 +90,7 @@ def test_standard_input_predictions_as_json():
     assert len(found) == 41
     assert "prediction" not in found[0]
     assert found[5] == {"line": 6, "error": "line 6: 'b' is a list: give a number, a text or null"}
-    assert found[39]["prediction"] == "0"
+    assert found[39]["prediction"] == found[39]["label"] == "1"
     assert found[39]["surprise"] == pytest.approx(-np.log(found[39]["probability"]))
     assert set(found[40]) == {"line", "prediction", "probability", "std"}
     assert found[40]["prediction"] == "1"
