@@ -22,6 +22,7 @@ from bgd.cli.report import compare, report
 from bgd.cli.resume import resume
 from bgd.cli.run import run
 from bgd.cli.scenarios import scenarios
+from bgd.cli.watch import watch
 from bgd.errors import BGDError, MissingExtraError
 
 app = typer.Typer(
@@ -58,6 +59,7 @@ app.command(name="resume")(resume)
 app.command(name="report")(report)
 app.command(name="compare")(compare)
 app.command(name="pack")(pack)
+app.command(name="watch")(watch)
 app.command(name="doctor")(doctor)
 
 

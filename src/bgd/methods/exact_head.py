@@ -27,9 +27,11 @@ class ExactHead(Base):
     the same for every order of the data: in class learning too it is the head trained on everything at once. The
     network of the run is not used, except by the features "net" and "trained". See :mod:`bgd.exact`.
 
-    Scores are W^T phi / s^2, whose softmax is the Gaussian's probability of each one-hot target; s^2 is the mean
-    squared error of the training data. The loss of training is that of the latest 1,024 examples before they were
-    learnt, by an earlier posterior, since to solve costs D^3 / 3. Predictions are of all data.
+    Scores are W^T phi / s, with s^2 the mean squared error of the training data. (The Gaussian's probabilities of the
+    one-hot targets would be the softmax of W^T phi / s^2; since errors are not Gaussian, they are far too certain: the
+    log-loss was 0.82 against 0.31 on a part of MNIST, 1.37 against 0.51 on Fashion-MNIST.) The loss of training is that
+    of the latest 1,024 examples before they were learnt, by an earlier posterior, since to solve costs D^3 / 3.
+    Predictions are of all data.
 
     Args:
         features: "fourier": random Fourier features of vectors. "relu": random ReLU units. "patches": whitened random
@@ -134,7 +136,7 @@ class ExactHead(Base):
         """Logits of a classification, in which classes never seen come last; the mean itself in a regression."""
         if not self.outputs.likelihood.classification:
             return mean
-        logits = mean / max(noise, 1e-6)
+        logits = mean / max(noise, 1e-6) ** 0.5
         lowest = logits.min(dim=1, keepdim=True).values
         return torch.where(self.outputs.seen, logits, lowest)
 

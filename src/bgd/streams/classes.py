@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bgd.streams.encoding import Table
-from bgd.streams.filters import Array, learn_
+from bgd.streams.filters import Array, Forecast, learn_
+from bgd.streams.finish import Finish, finished, follow
 from bgd.streams.maps import FeatureMap
 from bgd.streams.mixture import Group, Mixture, chunks, members
 
@@ -19,13 +21,14 @@ LEAST_PROBABILITY = 1e-4
 """Evidence counts no probability below this: one surprise shall not silence a member for ever."""
 
 MEMBERS: tuple[Group, ...] = members(
-    (FeatureMap("linear", widest=256), [(30.0, 1e-4, True), (30.0, 1e-3, True), (30.0, 1e-2, True)]),
-    (FeatureMap("dense", 100, 1.0), [(3.0, 0.0, False), (30.0, 1e-4, True)]),
+    (FeatureMap("linear", widest=256), [(30.0, 10.0**-k, True) for k in (6, 5, 4, 3, 2)]),
+    (FeatureMap("dense", 100, 1.0), [(3.0, 0.0, False), (3.0, 1e-4, True)]),
     (FeatureMap("dense", 100, 0.5), [(3.0, 1e-3, False)]),
     (FeatureMap("sparse", 100, 0.5), [(3.0, 0.0, False), (30.0, 1e-3, True)]),
 )
 
 
+@dataclass
 class ClassMixture(Mixture):
     """Classes are whole numbers from 0, in the order of their first example.
 
@@ -36,17 +39,18 @@ class ClassMixture(Mixture):
     [0, 1]
     """
 
+    finish: Finish = Finish()
+
     def proba(self, table: Table) -> Array:
-        """The probability of each class, (B, C): the members' by their weights."""
-        result: Array = np.einsum("m,mbc->bc", self.weights, self._member_probas(table))
-        return result
+        """The probability of each class, (B, C): the members' by their weights, then :mod:`bgd.streams.finish`."""
+        return finished(self.finish, self._mixed(self.expect(table)[1]))
 
     def std(self, table: Table) -> Array:
         """The epistemic std of these probabilities, (B, C): what more data would remove.
 
         Within a member, p (1 - p) times the std of the logit, sqrt(8 exp(b) v / pi); between members, their spread.
         """
-        each = self._member_probas(table)
+        each = np.concatenate([f.proba for f in self.expect(table)[1]])
         mean = np.einsum("m,mbc->bc", self.weights, each)
         pairs = zip(self.banks, self.expect(table)[1], strict=True)
         logit = np.concatenate([8.0 / math.pi * np.exp(bank.calibration[:, 1:]) * f.variance for bank, f in pairs])
@@ -54,8 +58,11 @@ class ClassMixture(Mixture):
         result: Array = np.sqrt(np.einsum("m,mbc->bc", self.weights, within + np.square(each - mean)))
         return result
 
-    def _member_probas(self, table: Table) -> Array:
-        return np.concatenate([f.proba for f in self.expect(table)[1]])
+    def _mixed(self, forecasts: list[Forecast]) -> Array:
+        members, start = np.split(self.weights, np.cumsum([len(f.proba) for f in forecasts])[:-1]), 0.0
+        return sum(
+            (np.tensordot(w, f.proba, 1) for w, f in zip(members, forecasts, strict=True)), start=np.array(start)
+        )
 
     def learn(self, table: Table, codes: Codes, importance: Array, outputs: int = 0) -> None:
         """Learn labels ``codes`` (B,), each with its weight above 0; ``outputs`` declares classes to come."""
@@ -71,6 +78,7 @@ class ClassMixture(Mixture):
             forecasts = self._forecast(self.encoder.read(table))
         labels = np.zeros((len(codes), outputs))
         labels[range(len(codes)), codes] = 1.0
+        self.finish = follow(self.finish, self._mixed(forecasts), labels, importance)
         right = np.concatenate([f.proba[:, range(len(codes)), codes] for f in forecasts])
         for bank, seen in zip(self.banks, forecasts, strict=True):
             learn_(bank, seen, labels, importance)

@@ -16,10 +16,13 @@ from numpy.typing import NDArray
 
 from bgd.errors import BGDError
 from bgd.files import write_atomically
+from bgd.streams.classes import ClassMixture
 from bgd.streams.encoding import Encoder
 from bgd.streams.filters import Bank
+from bgd.streams.finish import Finish
 from bgd.streams.mixture import Group, Mixture
 from bgd.streams.scaling import Scaling
+from bgd.streams.targets import TargetMixture
 
 MAGIC = b"bgd-stream 1\n"
 Arrays = dict[str, NDArray[Any]]
@@ -39,6 +42,7 @@ def save_mixture(path: Path, mixture: Mixture, extra: dict[str, Any]) -> None:
         "scale": encoder.scale,
         "columns": list(encoder.columns),
         "extra": extra,
+        **({"finish": list(mixture.finish)} if isinstance(mixture, ClassMixture) else {}),
     }
     buffer = io.BytesIO()
     text = np.frombuffer(_json(header).encode(), dtype=np.uint8)
@@ -60,7 +64,9 @@ def load_mixture(path: Path, kind: type[M], groups: tuple[Group, ...]) -> tuple[
         mixture.omegas.append(group[0].draw(len(columns), header["scale"], header["seed"]))
         mixture.banks.append(Bank(*(arrays[f"bank{g}.{name}"] for name in Bank._fields)))
     mixture.weights = arrays["weights"]
-    if hasattr(mixture, "shape"):
+    if isinstance(mixture, ClassMixture):
+        mixture.finish = Finish(*header["finish"])
+    if isinstance(mixture, TargetMixture):
         mixture.shape, mixture.rate = arrays["shape"], arrays["rate"]
         mixture.scaling = Scaling(*(arrays[f"targets.{name}"] for name in Scaling._fields))
     return mixture, header["extra"]
@@ -71,7 +77,7 @@ def _arrays(mixture: Mixture) -> Arrays:
     arrays |= {f"scaling.{name}": part for name, part in mixture.encoder.scaling._asdict().items()}
     for g, bank in enumerate(mixture.banks):
         arrays |= {f"bank{g}.{name}": part for name, part in bank._asdict().items()}
-    if hasattr(mixture, "shape"):
+    if isinstance(mixture, TargetMixture):
         arrays |= {"shape": mixture.shape, "rate": mixture.rate}
         arrays |= {f"targets.{name}": part for name, part in mixture.scaling._asdict().items()}
     return arrays

@@ -42,7 +42,7 @@ EXPERIMENT = Experiment(
     rows={
         "StreamClassifier": Row(method="bgd.methods.stream_classifier:StreamLearner"),
         "BGD": Row(method="bgd"),
-        "SGD": Row(method="sgd", settings={"lr": 0.1}),
+        "SGD": Row(method="sgd", settings={"lr": 0.3}),
         "Adam": Row(method="adam", settings={"lr": 0.01}),
         "river: logistic regression": river("linear_model.LogisticRegression"),
         "river: Hoeffding adaptive tree": river("tree.HoeffdingAdaptiveTreeClassifier"),
@@ -63,8 +63,9 @@ EXPERIMENT = Experiment(
     },
     notes=(
         "The seed orders Phishing and ImageSegments, which have no time of their own, and generates the others.",
-        "SGD and Adam have the best of four learning rates (SGD 0.01, 0.03, 0.1, 0.3; Adam 0.001, 0.003, 0.01, 0.03), "
-        "by the mean accuracy over the six streams on seed 101, which the table does not use. All others run with "
+        "The learning rates are the best by the mean accuracy over the six streams on seed 101, which the table does "
+        "not use: SGD 0.01, 0.03, 0.1, 0.3, 1 (67.3, 77.1, 82.3, 84.0, 69.0 %), Adam 0.001, 0.003, 0.01, 0.03 (79.6, "
+        "82.8, 84.2, 82.4 %). Log-losses are lowest at the same rates. All others run with "
         "their defaults, for all streams the same; river's logistic regression is one-vs-rest for several classes.",
         "All learners get the same numbers: columns standardised by the examples before the batch.",
     ),

@@ -1,0 +1,127 @@
+"""The learners for live streams, as river estimators: one dict at a time, or a DataFrame.
+
+>>> learner = StreamClassifier()
+>>> for a in range(60):
+...     learner.learn_one({"size": a % 2, "colour": "red"}, a % 2 == 1)
+>>> learner.predict_one({"size": 1, "colour": "red"})
+True
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from river import base
+
+from bgd.errors import SettingError
+from bgd.streams.classes import MEMBERS as CLASS_MEMBERS
+from bgd.streams.classes import ClassMixture
+from bgd.streams.encoding import Table, frame_records
+from bgd.streams.labels import Labels
+from bgd.streams.targets import MEMBERS as TARGET_MEMBERS
+from bgd.streams.targets import TargetMixture
+
+
+class StreamClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
+    """Classes of a stream that may drift, without settings: see :class:`bgd.StreamClassifier`.
+
+    Parameters
+    ----------
+    seed
+        Of the random features.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+        self._mixture = ClassMixture(CLASS_MEMBERS, seed)
+        self._labels = Labels()
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+        """Learn one example."""
+        self._learn([x], [y])
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
+        """Learn the rows one after the other, as river expects of it; scikit-learn's interface learns batches at once."""
+        for row, value in zip(frame_records(X), y.tolist(), strict=True):
+            self._learn([row], [value])
+
+    def _learn(self, rows: list[Any], labels: list[Any]) -> None:
+        table = Table(None, [dict(row) for row in rows])
+        self._mixture.encoder.check(table)
+        for y in labels:
+            if y is None or y != y:
+                raise SettingError(f"y={y!r} is no label: drop that example")
+        self._labels.check(labels)
+        self._mixture.learn(table, self._labels.add(labels), np.ones(len(labels)))
+
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
+        """The probability of each class so far; empty before the first example."""
+        if not self._labels.names:
+            return {}
+        found = self._mixture.proba(self._table([x]))[0]
+        return dict(zip(self._labels.names, found.tolist(), strict=True))
+
+    def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
+        """The probability of each class so far, for every row."""
+        if not self._labels.names or not len(X):
+            return pd.DataFrame(index=X.index)
+        found = self._mixture.proba(self._table(frame_records(X)))
+        return pd.DataFrame(found, index=X.index, columns=self._labels.names)
+
+    def _table(self, rows: list[Any]) -> Table:
+        table = Table(None, [dict(row) for row in rows])
+        self._mixture.encoder.check(table)
+        return table
+
+
+class StreamRegressor(base.MiniBatchRegressor):  # type: ignore[misc]
+    """Numbers of a stream that may drift, without settings: see :class:`bgd.StreamRegressor`.
+
+    Parameters
+    ----------
+    seed
+        Of the random features.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+        self._mixture = TargetMixture(TARGET_MEMBERS, seed)
+
+    def learn_one(self, x: dict[Any, Any], y: float) -> None:
+        """Learn one example."""
+        self._learn([x], [y])
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
+        """Learn the rows one after the other, as river expects of it; scikit-learn's interface learns batches at once."""
+        for row, value in zip(frame_records(X), y.tolist(), strict=True):
+            self._learn([row], [value])
+
+    def _learn(self, rows: list[Any], targets: list[Any]) -> None:
+        table = Table(None, [dict(row) for row in rows])
+        self._mixture.encoder.check(table)
+        for y in targets:
+            if not math.isfinite(y):
+                raise SettingError(f"y={y!r} is no target: drop that example")
+        self._mixture.learn(table, np.array(targets, dtype=np.float64)[:, None], np.ones(len(targets)))
+
+    def predict_one(self, x: dict[Any, Any]) -> float:
+        """The mean of what will be observed; 0 before the first example."""
+        return float(self._predict([x])[0])
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """The mean of what will be observed, for every row."""
+        return pd.Series(self._predict(frame_records(X)), index=X.index, dtype=float)
+
+    def _predict(self, rows: list[Any]) -> Any:
+        if not self._mixture.banks or not rows:
+            return np.zeros(len(rows))
+        table = Table(None, [dict(row) for row in rows])
+        self._mixture.encoder.check(table)
+        return self._mixture.predict(table)[:, 0]
