@@ -38,10 +38,12 @@ PAPER: dict[str, Any] = {
 def boosted(boost: float | None, examples: int) -> float:
     """How many times each example of a batch counts: those of a small batch about as many as a large one has.
 
+    Below five examples it grows no further: the posterior would be certain too soon to follow a change.
+
     >>> [round(boosted(256, examples), 1) for examples in (1, 16, 128, 512)]
-    [64.0, 13.5, 2.0, 1.0]
+    [32.0, 13.5, 2.0, 1.0]
     """
-    return max(1.0, boost / (examples + 3)) if boost and examples else 1.0
+    return max(1.0, boost / (max(examples, 5) + 3)) if boost and examples else 1.0
 
 
 class BGD(EstimatorOptimizer):
@@ -59,7 +61,7 @@ class BGD(EstimatorOptimizer):
     own algorithm is :meth:`paper`.
 
     The mean moves like SGD with the learning rate ``lr * std^2 * batch`` for a mean loss. With ``boost`` the examples
-    of a small batch count ``max(1, boost / (batch + 3))`` times, in both lines. All settings but the parameters are
+    of a small batch count ``max(1, boost / (max(batch, 5) + 3))`` times, in both lines. All settings but the parameters are
     keywords: a step size of Adam's, 1e-3, means nothing here.
 
     Args:
@@ -78,8 +80,8 @@ class BGD(EstimatorOptimizer):
             with few samples or a large ``std_init``, or None as in the paper.
         max_move: by how many of its stds a mean may move in a step; None for no limit, as in the paper.
         boost: a small batch counts as one of about so many examples: E[g] and E[g eps] are multiplied by
-            max(1, boost / (batch + 3)), where the number of examples is known. Data that count more are learned faster,
-            and make the posterior certain sooner. None for no such factor, as in the paper.
+            max(1, boost / (max(batch, 5) + 3)), where the number of examples is known. Data that count more are learned
+            faster, and make the posterior certain sooner. None for no such factor, as in the paper.
         reduction: what the loss is: the ``"mean"`` over the batch, or its ``"sum"``. Both give the same update. Without
             a closure the examples are counted as the model sees them; with ``estimator="shared"`` a mean needs
             ``step(closure, batch_size=...)``.
