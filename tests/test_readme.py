@@ -31,12 +31,21 @@ def test_the_changed_training_loop_runs_and_so_does_what_follows() -> None:
     names = {"torch": torch, "F": F, "stream": stream, "Net": lambda: nn.Linear(4, 3), "bgd": bgd}
     exec(changed, names)
     assert names["optimizer"].steps == 3  # type: ignore[attr-defined]
-    after, paper = blocks("python")
+    after, paper = blocks("python")[1:]
     x, y = stream[0]
     names |= {"x": x, "y": y, "logits": torch.randn(8, 3)}
     exec(after, names)
     exec(paper, names)
     assert names["optimizer"].steps == 2  # type: ignore[attr-defined]
+
+
+def test_a_stream_is_learned_in_five_lines() -> None:
+    pytest.importorskip("sklearn")
+    rows = torch.randn(64, 4, generator=torch.Generator().manual_seed(0)).double().numpy()
+    stream = [(x, (x[:, 0] > 0).astype(int)) for x in rows.reshape(8, 8, 4)]
+    names = {"stream": stream}
+    exec(blocks("python")[0], names)
+    assert names["learner"].predict_proba(rows).shape == (64, 2)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +81,7 @@ def test_the_example_draws_its_picture_and_reaches_its_numbers(tmp_path: Path) -
 
 
 def test_the_experiment_of_the_documentation_is_valid(tmp_path: Path) -> None:
-    (declared,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "experiments.md").read_text(), re.DOTALL)
+    declared, *_ = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "experiments.md").read_text(), re.DOTALL)
     file = tmp_path / "mine.toml"
     file.write_text(declared)
     shown = CliRunner().invoke(app, ["show", str(file)])

@@ -61,8 +61,8 @@ class BGD(EstimatorOptimizer):
     own algorithm is :meth:`paper`.
 
     The mean moves like SGD with the learning rate ``lr * std^2 * batch`` for a mean loss. With ``boost`` the examples
-    of a small batch count ``max(1, boost / (max(batch, 5) + 3))`` times, in both lines. All settings but the parameters are
-    keywords: a step size of Adam's, 1e-3, means nothing here.
+    of a small batch count ``max(1, boost / (max(batch, 5) + 3))`` times, in both lines. All settings but the parameters
+    are keywords: a step size of Adam's, 1e-3, means nothing here.
 
     Args:
         params: parameters, named parameters or parameter groups, as for any torch optimizer. Groups may have their
