@@ -79,11 +79,13 @@ class Spread:
         self.count, self.sum, self.squares = 0, torch.zeros(()), torch.zeros(())
 
     def add(self, tensors: list[Tensor]) -> None:
+        """Count in one estimate."""
         row = torch.cat([t.flatten() for t in tensors]).double()
         self.sum, self.squares, self.count = self.sum + row, self.squares + row.square(), self.count + 1
 
     @property
     def variance(self) -> float:
+        """Of one estimate."""
         mean = self.sum / self.count
         return float(((self.squares / self.count - mean.square()) * self.count / (self.count - 1)).sum())
 
@@ -92,7 +94,7 @@ def captured(optimizer: BGD, stds: list[Tensor]) -> tuple[list[list[Tensor]], Ca
     """Let steps record their expectations and change nothing."""
     found: list[list[Tensor]] = [[], []]
 
-    def record(step: Any, estimate: Callable[[], Expectations]) -> Expectations:
+    def record(_step: Any, estimate: Callable[[], Expectations]) -> Expectations:
         expectations = estimate()
         pairs = list(expectations.scaled(stds))
         found[0] = [g for g, _ in pairs if g is not None]
@@ -118,7 +120,7 @@ def measure(model: nn.Module, x: Tensor, y: Tensor, stds: list[Tensor], passes: 
         loss.backward()
         return loss
 
-    for name, optimizer in [*optimizers.items()]:
+    for optimizer in optimizers.values():
         optimizer._passes.detach()
     for _ in range(passes):
         started = time.perf_counter()
