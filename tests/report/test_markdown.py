@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -110,3 +111,18 @@ def test_many_commands_are_folded_and_all_are_listed(results, experiment):
     text = page_of(compare(many, experiment))
     commands = "\n".join(f"bgd run {i}" for i in range(len(results)))
     assert f"<summary>The {len(results)} commands that made it</summary>\n\n```\n{commands}\n```\n\n</details>" in text
+
+
+def test_text_of_users_runs_nothing(results, experiment):
+    """Sites made from Markdown pass on HTML as it is."""
+    attack = "<script>x</script><img src=x onerror=x>[a](JavaScript:x)[b]: javascript:x\n```\n<svg onload=x>"
+    machine = results[0].machine.model_copy(update={"command": attack, "platform": attack})
+    run = results[0].model_copy(update={"machine": machine, "warnings": [attack], "data_note": attack})
+    declared = experiment.model_copy(update={"title": attack, "shows": attack, "source": attack, "notes": (attack,)})
+    made = replace(compare([run], declared, preset=attack, overrides=[attack]), remarks=attack)
+    text = page_of(made, made) + render_overview([Section(made, (), {})], attack, attack, "pages")
+    outside = re.sub(r"^(`{3,})\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)  # code is shown as it is
+    assert len(outside) < len(text)
+    allowed = re.sub(r"</?(details|summary)>", "", outside)
+    assert not re.findall(r"<[A-Za-z/!]", allowed)
+    assert not re.findall(r"(?<!\\)\]\(\s*javascript:", allowed, re.IGNORECASE)  # an escaped bracket is no link

@@ -15,14 +15,19 @@ from rich.console import Console
 
 from bgd.report import formatting
 from bgd.report.export import to_json
+from bgd.report.findings import headline
 from bgd.report.load import load
 from bgd.report.notes import excluded_runs
+from bgd.report.section import headings
 from bgd.report.side_by_side import pair_up, side_by_side, title_of, to_table
 from bgd.report.statistics import Verdict
 from bgd.report.summary import Comparison
 from bgd.report.tables import Table, all_tables, to_markdown, to_rich
 from bgd.report.write import DEFAULT_FORMATS, FORMATS, write, write_markdown
 from bgd.runs.environment import results_folder
+
+MOST_TABLES = 3
+"""Of more comparisons than this, the terminal shows what was found instead of the tables."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON; nothing else on stdout.")]
 Folder = Annotated[Path, typer.Argument(help="A folder of results, see bgd run.", show_default=False)]
@@ -68,7 +73,8 @@ def report(
 ) -> None:
     """Make tables, figures and self-contained pages from the results of runs, also of incomplete comparisons.
 
-    Prints the tables and the path of the page. The same results give the same files, byte for byte.
+    Prints the tables, or of many comparisons what each found, and the path of the page. The same results give the same
+    files, byte for byte. Figures are drawn once and kept in the cache.
     """
     given = folders or [results_folder()]
     if pages and not markdown:
@@ -92,9 +98,7 @@ def report(
             raise typer.BadParameter(f"no {one!r}: choose from {', '.join(FORMATS)}, or all", param_hint="--format")
     comparisons = load(given)
     if not (quiet or as_json):
-        console = Console()
-        for comparison in comparisons:
-            print_tables(console, comparison, all_tables(comparison))
+        _print(comparisons)
     cores = os.cpu_count() or 1
     target = out or (given[0] / "report" if len(given) == 1 else Path("report"))
     command = _command(given, markdown, pages, title)
@@ -106,6 +110,18 @@ def report(
         print(to_json(comparisons), end="")
     elif written and not quiet:
         print(written[0].resolve())
+
+
+def _print(comparisons: list[Comparison]) -> None:
+    """The tables; of many comparisons a sentence each, since their tables are on the pages."""
+    console = Console()
+    if len(comparisons) <= MOST_TABLES:
+        for comparison in comparisons:
+            print_tables(console, comparison, all_tables(comparison))
+        return
+    for comparison, heading in zip(comparisons, headings(comparisons), strict=True):
+        console.print(heading, style="bold", highlight=False, markup=False)
+        console.print(f"{headline(comparison)}\n", highlight=False, markup=False)
 
 
 def compare(

@@ -38,10 +38,10 @@ def to_csv(records: Sequence[dict[str, Any]]) -> str:
     return buffer.getvalue()
 
 
-def to_json(comparisons: Sequence[Comparison]) -> str:
-    """Everything that the tables show, and each run's own values."""
+def to_json(comparisons: Sequence[Comparison], indent: int | None = 1) -> str:
+    """Everything that the tables show, and each run's own values; without ``indent`` on one line."""
     content = {"summary": summary_records(comparisons), "runs": run_records(comparisons)}
-    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _origin(comparison: Comparison) -> dict[str, Any]:

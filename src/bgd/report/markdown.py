@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -59,7 +60,7 @@ def render_overview(sections: Sequence[Section], command: str, title: str, pages
         lines[0] += f": {markdown_text(headline(own[0]))}" if len(own) == 1 else ""
         lines += [f"  - {_scale_name(one)}: {markdown_text(headline(one))}" for one in own if len(own) > 1]
         parts.append("\n".join(lines))
-    parts.append(f"Made by\n\n```\n{command}\n```")
+    parts.append(f"Made by\n\n{_code(command)}")
     return _join(parts)
 
 
@@ -77,6 +78,27 @@ def render_section_page(sections: Sequence[Section], pictures: Sequence[Mapping[
         parts += [f"## {markdown_text(heading)}"] * (len(sections) > 1)
         parts += _section(section, paths)
     return _join(parts)
+
+
+def harmless(text: str) -> str:
+    """Markdown of somebody else: without HTML, and without links that run code.
+
+    >>> harmless("**a** <b>c</b> [d](javascript:e) <https://f.g> 1 < 2")
+    '**a** &lt;b>c&lt;/b> [d](e) <https://f.g> 1 < 2'
+    """
+    without_html = re.sub(r"<(?!https?://)(?=[A-Za-z/!?])", "&lt;", text)
+    without_code = re.sub(r"(javascript|vbscript|data)\s*:", "", without_html, flags=re.IGNORECASE)
+    opened = ""  # a block of code that does not end would turn ours inside out
+    for fence in re.findall(r"^ {0,3}(`{3,}|~{3,})", without_code, flags=re.MULTILINE):
+        opened = fence if not opened else "" if fence.startswith(opened) else opened
+    return f"{without_code}\n{opened}" if opened else without_code
+
+
+def _code(text: str) -> str:
+    """A block of code that no line of the text can end."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
 
 
 def _join(parts: Sequence[str]) -> str:
@@ -103,7 +125,7 @@ def _scale_name(comparison: Comparison) -> str:
 def _section(section: Section, pictures: Mapping[str, str]) -> list[str]:
     comparison, experiment = section.comparison, section.comparison.experiment
     parts = [f"**{markdown_text(headline(comparison))}**", _bullets(compare_highlighted(comparison))]
-    parts += [comparison.remarks]
+    parts += [harmless(comparison.remarks)]
     parts += [f"What to look for: {markdown_text(experiment.shows)}"] if experiment and experiment.shows else []
     parts += [_provenance(comparison), _commands(comparison), _unfinished(comparison)]
     parts.append(_bullets(collect_notes(comparison)))
@@ -204,5 +226,5 @@ def _commands(comparison: Comparison) -> str:
     commands = dict.fromkeys(machine.command for machine in machines if machine.command)
     if not commands:
         return ""
-    block = "```\n" + "\n".join(commands) + "\n```"
+    block = _code("\n".join(commands))
     return block if len(commands) <= VISIBLE_COMMANDS else _folded(f"The {len(commands)} commands that made it", block)

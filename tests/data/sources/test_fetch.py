@@ -318,6 +318,22 @@ def test_two_processes_at_once_fetch_once(serve, monkeypatch, cache):
     assert any("another process is fetching tiny" in err for _, err in outputs)
 
 
+def test_eight_processes_fetch_from_a_slow_failing_truncating_server(serve, monkeypatch, cache):
+    server = serve(FILES, behaviour=["slow"])
+    server.behaviours[IMAGES] = ["interrupted", "slow"]
+    mirrors(monkeypatch, serve(FILES, behaviour=["failing"]), server)
+    processes = [start_process() for _ in range(8)]
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        release(process)
+    outputs = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0] * 8, outputs
+    assert server.sent == sum(map(len, FILES.values()))  # once, and not one byte twice
+    assert sorted(out.strip() for out, _ in outputs) == sorted([f"{server.url}/tiny", *[f"cache {cache}"] * 7])
+    assert files_in(cache) == sorted(CONTENTS)
+
+
 def test_killed_process_leaves_a_download_that_the_next_one_resumes(serve, monkeypatch, cache):
     server = serve(FILES)
     server.behaviours[IMAGES] = ["stalling", "plain"]

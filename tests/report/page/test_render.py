@@ -14,12 +14,16 @@ from page_boxes import faults
 from PIL import Image, ImageChops
 from torch.nn import functional as F
 
+from bgd.experiments.declaration import Experiment
 from bgd.report.page import SNIPPET, render_page
 from bgd.report.page.render import render_pages
 from bgd.report.section import make_sections
 from bgd.report.summary import Unfinished, compare
 
-NASTY = '<script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">" onmouseover="window.hacked = 1'
+NASTY = (
+    '<script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">" onmouseover="window.hacked = 1'
+    '\' onload=\'window.hacked = 1 --> ]]> </title></svg></style> {{ 7 * 7 }} id="c1" d="M 1 2 3" javascript:hacked()'
+)
 
 
 @pytest.fixture(scope="module")
@@ -132,21 +136,46 @@ def test_without_results():
 
 
 def _hostile():
+    """A page and an index whose every text is an attack."""
     run = make_result(NASTY, 0.9, column=NASTY)
-    run = run.model_copy(
-        update={"warnings": [NASTY], "data_note": NASTY, "task_names": [NASTY] * len(run.task_names)},
+    machine = run.machine.model_copy(update=dict.fromkeys(("platform", "command", "commit"), NASTY))
+    setup = run.config.setup
+    data = setup.data.model_copy(update={"name": NASTY, "normalise": NASTY})
+    config = run.config.model_copy(
+        update={
+            "settings": {NASTY: NASTY},
+            "preset": NASTY,
+            "setup": setup.model_copy(update={"data": data, "scenario": NASTY}),
+        }
+    )
+    changes = {"warnings": [NASTY], "data_note": NASTY, "task_names": [NASTY] * len(run.task_names)}
+    run = run.model_copy(update={**changes, "machine": machine, "config": config})
+    declared = Experiment(
+        **dict.fromkeys(("title", "shows", "source"), NASTY),
+        name="made",
+        setup=setup,
+        rows={NASTY: {"method": "sgd"}},
+        columns={NASTY: {}},
+        notes=(NASTY,),
+        presets={NASTY: {"about": NASTY}},
+        paper={NASTY: {NASTY: {"mean": 90.0, "spread": 1.0, "source": NASTY}}},
     )
     runs = [run, make_result("SGD", 0.5, column=NASTY, experiment=NASTY)]
-    made = compare(runs, unfinished=[Unfinished(make_config("Adam", column=NASTY), "failed", NASTY)], overrides=[NASTY])
-    return render_page(make_sections([replace(made, remarks=NASTY)], "svg"), f"bgd report {NASTY}", title=NASTY)
+    missing = [Unfinished(make_config("Adam", column=NASTY), "failed", NASTY)]
+    attack = replace(compare(runs, declared, missing, preset=NASTY, overrides=[NASTY]), remarks=NASTY)
+    sections = make_sections([attack, replace(attack, name="other")], "svg")
+    return render_pages(sections, f"bgd report {NASTY}", title=NASTY)
 
 
-def test_text_of_users_is_escaped():
-    tags = Tags(_hostile())
+@pytest.mark.parametrize("page", ["index.html", "made.html"])
+def test_text_of_users_is_escaped(page):
+    tags = Tags(_hostile()[page])
     assert not tags.wrong
     assert sum(tag == "script" for tag, _ in tags.found) == 1
-    assert not [tag for tag, _ in tags.found if tag == "img"]
+    assert not [tag for tag, _ in tags.found if tag in ("img", "iframe", "object")]
     assert not [a for _, attributes in tags.found for a in attributes if a.startswith("on")]
+    links = [attributes["href"] for tag, attributes in tags.found if tag == "a"]
+    assert all(link.startswith(("#", "data:text/csv", "data:application/json")) or ":" not in link for link in links)
 
 
 @pytest.fixture(scope="module")
@@ -174,11 +203,13 @@ def test_no_errors_and_no_network(browser, html):
 
 
 def test_text_of_users_is_not_executed(browser, tmp_path):
-    path = tmp_path / "hostile.html"
-    path.write_text(_hostile(), encoding="utf-8")
+    for name, text in _hostile().items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
     browser.log("browser")
-    browser.open(path, 800)
-    assert browser.script("return [window.hacked === undefined, document.images.length]") == [True, 0]
+    for name in ("index.html", "made.html"):
+        browser.open(tmp_path / name, 800)
+        assert browser.script("return [window.hacked === undefined, document.images.length]") == [True, 0]
+        assert [fault for fault in faults(browser) if not fault.startswith("overlap in a figure")] == []
     assert browser.log("browser") == []
 
 

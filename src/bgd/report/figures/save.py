@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -44,9 +44,9 @@ def svg(figure: Figure) -> str:
 
     text = _save(FigureCanvasSVG(figure).print_svg, metadata={"Date": None, "Creator": None}).decode()
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
-    # a tenth of a point is less than a screen shows, and matplotlib writes six digits
-    text = re.sub(r' (points|x|y|x1|x2|y1|y2|width|height|transform)="[^"]+"', _round_numbers, text)
-    text = re.sub(r' d="[^"]+"', _shorten_path, text)
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', text))
+    # tags only: a label may hold anything, but no angle bracket that is not escaped
+    text = re.sub(r"<[^<>]+>", lambda tag: _shorten_tag(tag[0], used), text)
     return re.sub(r"\n\s*", "\n", text)
 
 
@@ -66,8 +66,7 @@ def inline_svg(text: str, name: str) -> str:
     # the background of the whole figure: the page has its own
     text = re.sub(r'<g id="patch_1">.*?</g>\s*', "", text, count=1, flags=re.DOTALL)
     text = re.sub(r"<g id=(?:\"series:([^\"]*)\"|'series:([^']*)')>", _add_tooltip, text)
-    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', text))
-    text = re.sub(r' id="([^"]+)"', lambda found: f' id="{name}-{found[1]}"' if found[1] in used else "", text)
+    text = re.sub(r' id="([^"]+)"', rf' id="{name}-\1"', text)
     text = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", text)
     for colour in DARK_COLOURS:
         replacement = "currentColor" if colour == INK else f"var({_css_variable(colour)})"
@@ -110,6 +109,18 @@ def _add_tooltip(group: re.Match[str]) -> str:
 
 def _css_variable(colour: str) -> str:
     return f"--c-{colour[1:]}"
+
+
+def _shorten_tag(tag: str, used: Collection[str]) -> str:
+    """A tag without ids that nothing uses, and with a tenth of a point: matplotlib writes six digits."""
+    tag = re.sub(r' id="([^"]+)"', lambda found: found[0] if _keeps(found[1], used) else "", tag)
+    tag = re.sub(r' (points|x|y|x1|x2|y1|y2|width|height|transform)="[^"]+"', _round_numbers, tag)
+    return re.sub(r' d="[^"]+"', _shorten_path, tag)
+
+
+def _keeps(name: str, used: Collection[str]) -> bool:
+    """Whether an id is used by another element, or by :func:`inline_svg`: the background, and tooltips."""
+    return name in used or name == "patch_1" or name.startswith("series:")
 
 
 def _round_numbers(attribute: re.Match[str]) -> str:

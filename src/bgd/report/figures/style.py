@@ -22,11 +22,11 @@ _HUES = {
     "sky": ("#1e7cae", "#a0e4fb"),
     "brown": ("#5e3f00", "#f1bb45"),
     "black": ("#343b47", "#dfe5ec"),
-    "maroon": ("#480000", "#f05068"),
-    "violet": ("#8000d0", "#b860c8"),
-    "indigo": ("#080040", "#8070f8"),
-    "olive": ("#807038", "#888800"),
-    "forest": ("#004830", "#009868"),
+    "violet": ("#7838f8", "#8070f8"),
+    "crimson": ("#c80040", "#d85870"),
+    "navy": ("#001070", "#a0c0f8"),
+    "maroon": ("#700020", "#f84858"),
+    "orchid": ("#b038d8", "#b860c8"),
     "grey": ("#6b7480", "#98a1ad"),
 }
 COLOURS = tuple(light for light, _ in _HUES.values())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 
 from bgd.report import formatting
 from bgd.report.figures.save import inline_svg
@@ -19,6 +20,9 @@ from bgd.report.tables.catalog import extra_tables
 from bgd.report.tables.measures import measures
 from bgd.report.tables.results import describe_agreement, describe_missing_result, detail
 from bgd.report.tables.types import Table
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 
 def describe_section(section: Section, heading: str, number: int, several: bool) -> dict[str, Any]:
@@ -44,7 +48,7 @@ def describe_section(section: Section, heading: str, number: int, several: bool)
         "shows": experiment.shows if experiment else "",
         "source": experiment.source if experiment else "",
         "choices": experiment.notes if experiment else (),
-        "remarks": [" ".join(block.split()) for block in comparison.remarks.split("\n\n") if block.strip()],
+        "remarks": [to_inline_html(block) for block in comparison.remarks.split("\n\n") if block.strip()],
         "about": formatting.sentence(
             f"{comparison.preset}: {preset.about}" if preset and preset.about else comparison.preset
         ),
@@ -101,6 +105,19 @@ def _overview_texts(comparison: Comparison) -> list[list[str]]:
         entries = [comparison.entries.get((row, column)) for column in comparison.columns]
         rows.append([row, *(f"paper {formatting.value(e.paper)}" if e else "" for e in entries)])
     return rows
+
+
+def to_inline_html(block: str) -> Markup:
+    """A paragraph of Markdown: strong words and code; all else is shown as it was written.
+
+    >>> str(to_inline_html("**A** is `b < c` <i>"))
+    '<b>A</b> is <code>b &lt; c</code> &lt;i&gt;'
+    """
+    from markupsafe import Markup, escape  # comes with jinja2
+
+    text = str(escape(" ".join(block.split())))
+    text = re.sub(r"\*\*(\S(?:[^*]*\S)?)\*\*", r"<b>\1</b>", text)
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", text))
 
 
 def _figure(plot: Plot, section: Section, anchor: str) -> dict[str, Any]:

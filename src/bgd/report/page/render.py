@@ -146,7 +146,7 @@ def _downloads(comparisons: Sequence[Comparison]) -> dict[str, str]:
     return {
         "summary.csv": _data_link("text/csv", export.to_csv(export.summary_records(comparisons))),
         "runs.csv": _data_link("text/csv", export.to_csv(export.run_records(comparisons))),
-        "report.json": _data_link("application/json", export.to_json(comparisons)),
+        "report.json": _data_link("application/json", export.to_json(comparisons, indent=None)),
     }
 
 

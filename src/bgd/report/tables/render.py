@@ -12,7 +12,7 @@ from bgd.report.tables.types import Cell, Table
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-TEXT_HEADERS = ("setting", "agreement")
+TEXT_HEADERS = ("setting", "agreement", "of the paper", "scale")
 """Headers of columns that hold text, beside the first: aligned left."""
 
 

@@ -39,8 +39,8 @@ def _row(item: Item) -> tuple[Cell, ...]:
 
 
 def _describe_values(item: Item) -> str:
-    """How many; where there are none, whether those above are meant or the paper prints a picture alone."""
+    """How many; where there are none, whether those above are meant or the paper prints none, as beside a picture."""
     if item.cells:
         return str(len(item.cells))
     printed = any(one.mean is not None for columns in item.experiment.paper.values() for one in columns.values())
-    return "those above" if printed else "a picture"
+    return "those above" if printed else "no accuracies"
