@@ -37,7 +37,7 @@ LIGHT = (
 """What needs torch and numpy alone."""
 
 EXTRAS = {"filelock", "jinja2", "matplotlib", "pandas", "PIL", "pooch", "pydantic", "requests", "rich"}
-EXTRAS |= {"sklearn", "scipy", "typer", "ray", "tensorboard"}
+EXTRAS |= {"sklearn", "scipy", "typer", "ray", "tensorboard", "river", "pyarrow"}
 
 
 def folder(module: str) -> str:

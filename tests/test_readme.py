@@ -80,10 +80,21 @@ def test_the_example_draws_its_picture_and_reaches_its_numbers(tmp_path: Path) -
     assert kept["BGD"] > kept["SGD"] + 15
 
 
-def test_the_experiment_of_the_documentation_is_valid(tmp_path: Path) -> None:
-    declared, *_ = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "experiments.md").read_text(), re.DOTALL)
-    file = tmp_path / "mine.toml"
-    file.write_text(declared)
-    shown = CliRunner().invoke(app, ["show", str(file)])
-    assert shown.exit_code == 0, shown.output
-    assert "My drifting digits" in shown.output
+def test_the_experiments_of_the_documentation_are_valid(tmp_path: Path) -> None:
+    declared = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "experiments.md").read_text(), re.DOTALL)
+    for text, title in zip(declared, ("My drifting digits", "Rain"), strict=True):
+        file = tmp_path / "mine.toml"
+        file.write_text(text)
+        shown = CliRunner().invoke(app, ["show", str(file)])
+        assert shown.exit_code == 0, shown.output
+        assert title in shown.output
+
+
+def test_the_table_of_the_documentation_runs(tmp_path: Path) -> None:
+    declared = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "experiments.md").read_text(), re.DOTALL)[1]
+    (tmp_path / "rain.toml").write_text(declared)
+    rows = [f"{i % 7},{'grey' if i % 3 else 'blue'},{'yes' if i % 7 > 3 else 'no'}\n" for i in range(60)]
+    (tmp_path / "weather.csv").write_text("wind,sky,rain\n" + "".join(rows))
+    done = CliRunner().invoke(app, ["run", str(tmp_path / "rain.toml"), "--jobs", "1", "--out", str(tmp_path / "runs")])
+    assert done.exit_code == 0, done.output
+    assert "adaptive random forest" in done.output

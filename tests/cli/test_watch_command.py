@@ -180,6 +180,21 @@ def test_first_lines_that_say_nothing(text, message):
         Reader().row(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [('{"a": 1' + "0" * 400 + "}", "'a' is too large a number"), ("[" * 100_000, "no JSON"), ("null", "not an object")],
+)
+def test_json_that_holds_no_row(text, message):
+    reader = Reader(kind="json")
+    with pytest.raises(LineError, match=message):
+        reader.row(text.encode())
+
+
+def test_texts_that_look_like_numbers_stay_texts():
+    reader = Reader(kind="csv", header=["a", "b"])
+    assert reader.row(b"1_000,nan") == {"a": "1_000", "b": None}
+
+
 def test_a_file_is_read_in_whole_lines(tmp_path):
     path = tmp_path / "f"
     path.write_bytes(b"one\ntw")

@@ -156,7 +156,8 @@ def learn_(bank: Bank, seen: Forecast, labels: Array, weights: Array) -> None:
     curvature = np.maximum((1.0 - spread) / max(labels.shape[1] - 1, 1), LEAST_CURVATURE)
     error = np.where(logistic[..., None], (labels - seen.proba) / curvature[..., None], labels - seen.raw)
     absorb_(bank, seen, error, 1.0 / (weights * np.where(logistic, curvature, 1.0)))
-    _calibrate_(bank, seen, labels, weights)
+    if not bank.logistic.all():
+        _calibrate_(bank, seen, labels, weights)
 
 
 def absorb_(bank: Bank, seen: Forecast, error: Array, noise: Array) -> Array:
@@ -168,7 +169,7 @@ def absorb_(bank: Bank, seen: Forecast, error: Array, noise: Array) -> Array:
     """
     rows = len(seen.phi)
     total = seen.gain @ seen.phi.T
-    total[:, range(rows), range(rows)] += noise
+    np.einsum("mbb->mb", total)[:] += noise
     inverse = np.linalg.inv(np.linalg.cholesky(total))
     half, white = inverse @ seen.gain, inverse @ error
     keep = (1.0 - bank.drift) ** rows
@@ -183,14 +184,18 @@ def absorb_(bank: Bank, seen: Forecast, error: Array, noise: Array) -> Array:
 
 
 def _calibrate_(bank: Bank, seen: Forecast, labels: Array, weights: Array) -> None:
-    """One Newton step of a and b on the log-loss; its curvature is a sum that fades over the window."""
-    slack = np.exp(bank.calibration[:, 1:]) * seen.variance
+    """One Newton step of a and b on the log-loss, of the least-squares members; the curvature fades over the window."""
+    own = ~bank.logistic
+    calibration, curvature, proba, logits = (
+        part[own] for part in (bank.calibration, bank.curvature, seen.proba, seen.logits)
+    )
+    slack = np.exp(calibration[:, 1:]) * seen.variance[own]
     towards_b = -0.5 * slack / (1.0 + slack)
-    slope = np.einsum("mbc,mbc,b->mb", seen.logits, labels - seen.proba, weights)
-    expected = np.einsum("mbc,mbc->mb", seen.proba, seen.logits)
-    bend = (np.einsum("mbc,mbc,mbc->mb", seen.proba, seen.logits, seen.logits) - np.square(expected)) * weights
-    kept = (1.0 - 1.0 / CALIBRATION_WINDOW) ** len(labels)
-    bank.curvature[:] = kept * bank.curvature + np.stack([bend.sum(-1), (bend * np.square(towards_b)).sum(-1)], -1)
-    step = np.stack([slope.sum(-1), (slope * towards_b).sum(-1)], -1) / bank.curvature
-    step[bank.logistic] = 0.0
-    bank.calibration[:] = np.clip(bank.calibration + np.clip(step, -0.2, 0.2), -6.0, 6.0)
+    weighted = proba * logits
+    slope = (logits * labels - weighted).sum(-1) * weights
+    bend = ((weighted * logits).sum(-1) - np.square(weighted.sum(-1))) * weights
+    fresh = np.stack([bend.sum(-1), (bend * np.square(towards_b)).sum(-1)], -1)
+    curvature = (1.0 - 1.0 / CALIBRATION_WINDOW) ** len(labels) * curvature + fresh
+    step = np.stack([slope.sum(-1), (slope * towards_b).sum(-1)], -1) / curvature
+    bank.curvature[own] = curvature
+    bank.calibration[own] = np.clip(calibration + np.clip(step, -0.2, 0.2), -6.0, 6.0)

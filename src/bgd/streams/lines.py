@@ -175,6 +175,8 @@ def _value(cell: str) -> float | str | None:
     cell = cell.strip()
     if not cell:
         return None
+    if "_" in cell:  # Python would read 1_000 as a number
+        return cell
     try:
         number = float(cell)
     except ValueError:
@@ -185,7 +187,7 @@ def _value(cell: str) -> float | str | None:
 def _from_json(text: str) -> Row:
     try:
         found: Any = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LineError(f"no JSON: {error}") from None
     if not isinstance(found, dict):
         raise LineError(f"a JSON {type(found).__name__}, not an object")
@@ -193,6 +195,9 @@ def _from_json(text: str) -> Row:
     for name, value in found.items():
         if not (value is None or isinstance(value, int | float | str)):
             raise LineError(f"{name!r} is a {type(value).__name__}: give a number, a text or null")
-        number = float(value) if isinstance(value, int | float) else value
+        try:
+            number = float(value) if isinstance(value, int | float) else value
+        except OverflowError:
+            raise LineError(f"{name!r} is too large a number") from None
         row[name] = None if isinstance(number, float) and math.isnan(number) else number
     return row

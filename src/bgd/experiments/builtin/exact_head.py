@@ -10,9 +10,11 @@ from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksCon
 
 MNIST, FASHION, CIFAR = "Split MNIST", "Split Fashion-MNIST", "Split CIFAR10"
 GREY = (MNIST, FASHION)
+MIRRORED = "Exact head, patches, mirrored"
 SMALL: dict[str, dict[str, Any]] = {
     "Exact head, Fourier": {"units": 200},
     "Exact head, patches": {"units": 20},
+    MIRRORED: {"units": 20},
 }
 
 EXPERIMENT = Experiment(
@@ -39,6 +41,11 @@ EXPERIMENT = Experiment(
             settings={"features": "patches", "units": 400},
             columns={CIFAR: RowInColumn(settings={"ridge": 0.03})},
         ),
+        MIRRORED: Row(
+            method="exact-head",
+            settings={"features": "patches", "units": 320, "ridge": 0.03, "mirror": True},
+            only=(CIFAR,),
+        ),
         "BGD": Row(method="bgd", only=GREY),
         "Adam": Row(method="adam", settings={"lr": 0.001}, only=GREY),
     },
@@ -58,7 +65,11 @@ EXPERIMENT = Experiment(
             about="minutes: one seed, 12,000 training images, 2,000 Fourier features, 100 patches",
             seeds=(0,),
             setup=Setup(data=DataConfig(train=12_000)),
-            settings={"Exact head, Fourier": {"units": 2000}, "Exact head, patches": {"units": 100}},
+            settings={
+                "Exact head, Fourier": {"units": 2000},
+                "Exact head, patches": {"units": 100},
+                MIRRORED: {"units": 100},
+            },
         ),
         "paper": Preset(
             expected_time="3 h", about="all images, ten seeds of the features, which are also those of the tasks' order"
@@ -67,6 +78,7 @@ EXPERIMENT = Experiment(
     notes=(
         "Fourier: 6,000 features of one length scale, the median distance between the first images. Patches: 6 x 6, "
         "whitened, from the first 1,024 images, two-sided, pooled 2 x 2: D = 8 x 400. "
+        "Mirrored: 320 patches, and each image is also learnt mirrored left to right. "
         "Features are made without labels or pretraining.",
         "Length scale, threshold and ridge were chosen on a part of the training images, not on the test images.",
         "In the preset smoke the embedded digits replace the images: its numbers mean nothing.",
