@@ -109,7 +109,7 @@ class DistributedBGD(BGD):
     def _check_state_dict(self, state_dict: Any) -> None:
         super()._check_state_dict(state_dict)
         own = state_dict["bgd"]
-        if own["estimator"] != "shared":
+        if self.split == "samples" and own["estimator"] != "shared":
             raise StateDictError(f"bgd['estimator'] is {own['estimator']!r}: ranks share out sampled networks")
         if self.split == "samples" and own["mc_samples"] < dist.get_world_size(self.process_group):
             raise StateDictError(f"bgd['mc_samples'] is {own['mc_samples']}: fewer networks than ranks")
