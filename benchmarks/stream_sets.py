@@ -88,9 +88,7 @@ def _friedman(seed: int) -> Data:
 REPORTED: dict[str, Callable[[int], Data]] = {
     "Phishing": lambda seed: _shuffled(_collect(datasets.Phishing()), seed),
     "ImageSegments": lambda seed: _shuffled(_collect(datasets.ImageSegments()), seed),
-    "SEA": lambda seed: _concepts(
-        lambda c, s: synth.SEA(variant=c, noise=0.1, seed=s), [0, 1, 2, 3, 0, 2], 2000, seed
-    ),
+    "SEA": lambda seed: _concepts(lambda c, s: synth.SEA(variant=c, noise=0.1, seed=s), [0, 1, 2, 3, 0, 2], 2000, seed),
     "Hyperplane": _hyperplane,
     "LED drift": _led,
     "Agrawal": lambda seed: _concepts(_agrawal, [0, 1, 2, 3, 4, 5], 2000, seed),
@@ -113,7 +111,12 @@ DEVELOPMENT: dict[str, Callable[[int], Data]] = {
     ),
     "RBF drift": lambda seed: _collect(
         synth.RandomRBFDrift(
-            seed_model=seed, seed_sample=seed, n_classes=5, n_features=10, n_centroids=40, change_speed=0.002,
+            seed_model=seed,
+            seed_sample=seed,
+            n_classes=5,
+            n_features=10,
+            n_centroids=40,
+            change_speed=0.002,
             n_drift_centroids=20,
         ).take(8000)
     ),

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+
 from stream_baselines import NAMES, TUNED, Learner, learner
 from stream_sets import REPORTED, STREAMS, Data
 

@@ -66,7 +66,7 @@ def observe(scaling: Scaling, x: Array) -> Scaling:
 
 
 def standardise(scaling: Scaling, x: Array) -> Array:
-    """z of a batch.
+    """Z of a batch.
 
     >>> standardise(Scaling(np.full(1, 9.0), np.full(1, 5.0), np.full(1, 4.0)), np.array([[5.0], [1e9], [np.nan]]))
     array([[0.],

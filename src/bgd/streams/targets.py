@@ -29,7 +29,10 @@ LEAST_LOG = -12.0
 """Evidence counts no log density further below the best member's than this."""
 
 MEMBERS: tuple[Group, ...] = members(
-    (FeatureMap("linear", widest=256), [(10.0, 0.0, False), (1e4, 0.0, False), (100.0, 1e-3, False), (1000.0, 1e-2, False)]),
+    (
+        FeatureMap("linear", widest=256),
+        [(10.0, 0.0, False), (1e4, 0.0, False), (100.0, 1e-3, False), (1000.0, 1e-2, False)],
+    ),
     (FeatureMap("dense", 100, 1.0), [(10.0, 0.0, False), (1000.0, 1e-4, False)]),
     (FeatureMap("dense", 100, 0.5), [(10.0, 1e-3, False)]),
     (FeatureMap("sparse", 100, 0.5), [(10.0, 0.0, False), (100.0, 1e-3, False)]),
@@ -43,8 +46,8 @@ class TargetMixture(Mixture):
     >>> learner = TargetMixture(MEMBERS)
     >>> x = np.linspace(-1, 1, 64)[:, None]
     >>> learner.learn(Table(x), 3 * x + 100, np.ones(64))
-    >>> learner.predict(Table(x[:1])).round(1).tolist()
-    [[97.0]]
+    >>> abs(learner.predict(Table(x[:1])).item() - 97.0) < 1.0
+    True
     """
 
     scaling: Scaling = field(default_factory=lambda: empty(0))
@@ -69,7 +72,7 @@ class TargetMixture(Mixture):
         return result
 
     def _latent(self, table: Table) -> tuple[Array, Array, Array]:
-        """f (M, B, K), v (M, B) and E[s^2] (M, K) on the scale of the standardised targets."""
+        """F (M, B, K), v (M, B) and E[s^2] (M, K) on the scale of the standardised targets."""
         _, forecasts = self.expect(table)
         raw = np.concatenate([f.raw for f in forecasts])
         return raw, np.concatenate([f.variance for f in forecasts]), self.rate / (self.shape - 1.0)[:, None]
@@ -103,7 +106,7 @@ class TargetMixture(Mixture):
         self.reweigh(np.maximum(logs, logs.max(0) + LEAST_LOG), importance)
 
     def _log_densities(self, forecasts: list[Forecast], errors: list[Array]) -> Array:
-        """log p of each example under each member, (M, B), all outputs together."""
+        """Log p of each example under each member, (M, B), all outputs together."""
         variance = np.concatenate([f.variance for f in forecasts])[..., None]
         square = np.square(np.concatenate(errors))
         a, b = self.shape[:, None, None], self.rate[:, None, :]
