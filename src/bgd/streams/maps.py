@@ -25,7 +25,7 @@ class FeatureMap:
     """A feature map; a linear one has no frequencies.
 
     >>> FeatureMap("dense", 1).apply(np.zeros((1, 1)), np.ones((1, 1)), 1).tolist()
-    [[1.0, 0.0, 1.0, 0.0]]
+    [[1.0, 1.0, 0.0, 0.0]]
     """
 
     kind: Literal["linear", "dense", "sparse"]
@@ -41,22 +41,23 @@ class FeatureMap:
         >>> bool(np.all(few == more[:2]))
         True
         """
-        rows = [self._row(j, scale, seed) for j in range(columns)]
-        return np.array(rows).reshape(columns, self.frequencies)
-
-    def _row(self, column: int, scale: int, seed: int) -> Array:
-        rng = np.random.default_rng([seed, self.frequencies, column])
+        normal = np.empty((columns, self.frequencies))
+        chance = np.empty((columns, self.frequencies))
+        for j in range(columns):
+            rng = np.random.default_rng([seed, self.frequencies, j])
+            normal[j], chance[j] = rng.standard_normal(self.frequencies), rng.random(self.frequencies)
         if self.kind == "dense":
-            return rng.standard_normal(self.frequencies) / (self.length * np.sqrt(scale))
-        shared = np.random.default_rng([seed, self.frequencies])  # what all columns of one frequency agree on
-        together = shared.choice([1, 2, 3], self.frequencies, p=TOGETHER)
-        heavy = np.sqrt(shared.chisquare(3, self.frequencies) / 3)
-        ranks = shared.random((self.frequencies, max(scale, 1))).argsort(1).argsort(1)
-        if column < scale:
-            seen = ranks[:, column] < together
-        else:
-            seen = rng.random(self.frequencies) < together / (column + 1)
-        return np.where(seen, rng.standard_normal(self.frequencies) / (self.length * heavy), 0.0)
+            return normal / (self.length * np.sqrt(scale))
+        return self._sparse(normal, chance, scale, np.random.default_rng([seed, self.frequencies]))
+
+    def _sparse(self, normal: Array, chance: Array, scale: int, rng: np.random.Generator) -> Array:
+        """One to three of the first columns to a frequency; of later columns j, about so many in j."""
+        together = rng.choice([1, 2, 3], self.frequencies, p=TOGETHER)
+        heavy = np.sqrt(rng.chisquare(3, self.frequencies) / 3)
+        ranks = rng.random((self.frequencies, scale)).argsort(1).argsort(1).T
+        later = np.arange(scale, len(normal))[:, None]
+        seen = np.concatenate([ranks < together, chance[scale:] < together / (later + 1)])[: len(normal)]
+        return np.where(seen, normal / (self.length * heavy), 0.0)
 
     def apply(self, rows: Array, omega: Array, scale: int) -> Array:
         """The features (B, D) of rows (B, columns)."""

@@ -46,8 +46,8 @@ class TargetMixture(Mixture):
     >>> learner = TargetMixture(MEMBERS)
     >>> x = np.linspace(-1, 1, 64)[:, None]
     >>> learner.learn(Table(x), 3 * x + 100, np.ones(64))
-    >>> learner.predict(Table(x[:1])).round(1).tolist()
-    [[97.0]]
+    >>> abs(learner.predict(Table(x[:1])).item() - 97.0) < 1.0
+    True
     """
 
     scaling: Scaling = field(default_factory=lambda: empty(0))

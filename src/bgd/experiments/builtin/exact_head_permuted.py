@@ -48,8 +48,9 @@ EXPERIMENT = Experiment(
         ),
         "quick": Preset(
             expected_time="6 min",
-            about="minutes: one seed, 12,000 training images and 94 iterations a task",
+            about="minutes: one seed, 12,000 training images and 94 iterations a task, 1,000 features",
             seeds=(0,),
+            settings={"Exact head": {"units": 1000}},
             setup=Setup(data=DataConfig(train=12_000)),
             columns={CONTINUOUS: Setup(stream=StreamConfig(iterations=940))},
         ),
