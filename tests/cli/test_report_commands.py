@@ -59,6 +59,15 @@ def test_prints_tables_and_writes_the_page(folder):
     ]
 
 
+def test_of_many_comparisons_the_terminal_shows_what_each_found(ran, tmp_path):
+    for name in "abcd":
+        shutil.copytree(ran, tmp_path / name / "digits-smoke")
+    out = call("report", tmp_path, "--out", tmp_path / "report").output
+    assert out.count("A smoke test: 4 runs") == 4
+    assert "time a run" not in out
+    assert "digits (smoke), 4" in out
+
+
 def test_numbers_are_those_of_the_runs(folder, tmp_path):
     call("report", folder, "--out", tmp_path / "out", "--quiet")
     with (tmp_path / "out" / "runs.csv").open() as file:

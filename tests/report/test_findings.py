@@ -25,6 +25,11 @@ def test_one_seed_says_so_and_claims_no_spread():
     )
 
 
+def test_equal_means_are_level():
+    made = compare([*runs("BGD", 0.9, 0.9), *runs("SGD", 0.9, 0.9), *runs("Adam", 0.8, 0.8)])
+    assert headline(made) == "Over 2 seeds, BGD (90.00 ± 0.00 %) and SGD (90.00 ± 0.00 %) are level at the top."
+
+
 def test_upper_bounds_and_what_diverged_lead_nothing():
     made = compare([*runs("Offline", 0.99, 0.99), *runs("SGD", 0.8, 0.8), *runs("BGD", 0.7, float("nan"))])
     assert headline(made) == (

@@ -14,6 +14,9 @@ from bgd.report.summary.types import Comparison, Entry
 MOST_SETTINGS = 3
 """More settings than this are counted in the sentence, rather than listed."""
 
+EQUAL = 0.005
+"""Percent: means that differ by less look the same in print."""
+
 
 def headline(comparison: Comparison) -> str:
     """One sentence: which method has the highest accuracy in which setting, by how much, and whether that is chance.
@@ -68,6 +71,11 @@ def _ranked(comparison: Comparison, column: str) -> list[Entry]:
 
 def _lead(ranked: Sequence[Entry], column: str) -> str:
     where = f" in “{column}”" if column else ""
+    level = [
+        entry for entry in ranked if entry.ours and ranked[0].ours and ranked[0].ours.mean - entry.ours.mean < EQUAL
+    ]
+    if len(level) > 1:
+        return f"{' and '.join(_describe(entry) for entry in level[:MOST_SETTINGS])} are level at the top{where}"
     return f"{_describe(ranked[0])} is highest{where}, {_gap(ranked[0], ranked[1], 'above')}"
 
 

@@ -75,6 +75,15 @@ def test_processes_draw_the_same(folder, plots, monkeypatch):
     assert cache.render(plots, "svg", processes=2) == alone
 
 
+def test_where_no_process_can_be_started_this_one_draws(folder, plots, monkeypatch):
+    def refuse(*arguments):
+        raise OSError("no semaphores")
+
+    monkeypatch.setattr(cache, "WORTH_PROCESSES", 2)
+    monkeypatch.setattr(cache, "ProcessPoolExecutor", refuse)
+    assert len(cache.render(plots, "svg", processes=2)) == 2
+
+
 def test_every_argument_decides():
     """One bit of one value, one colour, one title: another figure."""
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import fields, is_dataclass
 from functools import cache, partial
 from importlib.metadata import version
@@ -131,8 +132,11 @@ def _draw_all(plots: Sequence[Plot], file_format: str, processes: int) -> list[b
     context = multiprocessing.get_context("spawn" if sys.platform == "win32" else "forkserver")
     if context.get_start_method() == "forkserver":
         context.set_forkserver_preload(["bgd.report", "matplotlib.figure"])
-    with ProcessPoolExecutor(min(processes, len(plots)), context) as pool:
-        return list(pool.map(draw, plots, chunksize=2))
+    try:
+        with ProcessPoolExecutor(min(processes, len(plots)), context) as pool:
+            return list(pool.map(draw, plots, chunksize=2))
+    except (OSError, BrokenProcessPool):  # no semaphores here, or no memory for another process
+        return [draw(plot) for plot in plots]
 
 
 def _draw(plot: Plot, file_format: str) -> bytes:

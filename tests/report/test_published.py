@@ -1,0 +1,34 @@
+"""The results that the repository publishes are what its runs say: nobody has edited them, and nothing is left over."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bgd.report.load import load
+from bgd.report.markdown import render_overview
+from bgd.report.section import Section
+
+ROOT = Path(__file__).parents[2]
+COMMAND = "bgd report results --markdown RESULTS.md --pages docs/results"
+PAGES = ROOT / "docs" / "results"
+
+pytestmark = pytest.mark.skipif(not (ROOT / "results").is_dir(), reason="tested outside the repository")
+
+
+def test_the_overview_is_generated():
+    """If this fails, run the command above: it makes all of them."""
+    sections = [Section(comparison, (), {}) for comparison in load(ROOT / "results")]
+    text = render_overview(sections, COMMAND, "Results", "docs/results")
+    assert (ROOT / "RESULTS.md").read_text(encoding="utf-8") == text
+    assert len(text.splitlines()) <= 150
+    assert COMMAND in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+def test_every_page_is_linked_and_every_figure_is_shown():
+    links = set(re.findall(r"\]\(docs/results/([^)#]+)\)", (ROOT / "RESULTS.md").read_text(encoding="utf-8")))
+    assert links == {path.name for path in PAGES.glob("*.md")}
+    shown = {picture for page in PAGES.glob("*.md") for picture in re.findall(r"!\[.*\]\((.*?)\)", page.read_text())}
+    figures = [path for path in PAGES.rglob("*") if path.suffix in (".png", ".svg")]
+    assert {path.relative_to(PAGES).as_posix() for path in figures} == shown
+    assert sum(path.stat().st_size for path in figures) < 8_000_000
