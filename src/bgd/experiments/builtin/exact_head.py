@@ -13,7 +13,7 @@ GREY = (MNIST, FASHION)
 MIRRORED = "Exact head, patches, mirrored"
 SMALL: dict[str, dict[str, Any]] = {
     "Exact head, Fourier": {"units": 200},
-    "Exact head, patches": {"units": 20},
+    "Exact head, patches": {"units": 20, "size": 6, "pool": 2},
     MIRRORED: {"units": 20},
 }
 
@@ -38,8 +38,8 @@ EXPERIMENT = Experiment(
         "Exact head, Fourier": Row(method="exact-head", settings={"features": "fourier", "units": 6000}, only=GREY),
         "Exact head, patches": Row(
             method="exact-head",
-            settings={"features": "patches", "units": 400},
-            columns={CIFAR: RowInColumn(settings={"ridge": 0.03})},
+            settings={"features": "patches", "units": 220, "size": 10, "pool": 3},
+            columns={CIFAR: RowInColumn(settings={"units": 400, "size": 6, "pool": 2, "ridge": 0.03})},
         ),
         MIRRORED: Row(
             method="exact-head",
@@ -76,11 +76,12 @@ EXPERIMENT = Experiment(
         ),
     },
     notes=(
-        "Fourier: 6,000 features of one length scale, the median distance between the first images. Patches: 6 x 6, "
-        "whitened, from the first 1,024 images, two-sided, pooled 2 x 2: D = 8 x 400. "
+        "Fourier: 6,000 features of one length scale, the median distance between the first images. Patches are "
+        "whitened, from the first 1,024 images, two-sided and pooled: 220 of 10 x 10, 3 x 3 regions, for grey images "
+        "(D = 3,961); 400 of 6 x 6, 2 x 2 regions, for CIFAR10 (D = 3,201). "
         "Mirrored: 320 patches, and each image is also learnt mirrored left to right. "
         "Features are made without labels or pretraining.",
-        "Length scale, threshold and ridge were chosen on a part of the training images, not on the test images.",
+        "Length scale, sizes, threshold and ridge were chosen on a part of the training images, not on the test images.",
         "In the preset smoke the embedded digits replace the images: its numbers mean nothing.",
     ),
 )
