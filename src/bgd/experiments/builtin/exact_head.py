@@ -71,9 +71,7 @@ EXPERIMENT = Experiment(
                 MIRRORED: {"units": 100},
             },
         ),
-        "paper": Preset(
-            expected_time="3 h", about="all images, ten seeds of the features, which are also those of the tasks' order"
-        ),
+        "paper": Preset(expected_time="3 h", about="all images, ten seeds of the features and of the order of images"),
     },
     notes=(
         "Fourier: 6,000 features of one length scale, the median distance between the first images. Patches are "
@@ -81,7 +79,7 @@ EXPERIMENT = Experiment(
         "(D = 3,961); 400 of 6 x 6, 2 x 2 regions, for CIFAR10 (D = 3,201). "
         "Mirrored: 320 patches, and each image is also learnt mirrored left to right. "
         "Features are made without labels or pretraining.",
-        "Length scale, sizes, threshold and ridge were chosen on a part of the training images, not on the test images.",
+        "Length scale, sizes, threshold and ridge were chosen on a part of the training images, not on test images.",
         "In the preset smoke the embedded digits replace the images: its numbers mean nothing.",
     ),
 )
