@@ -38,8 +38,11 @@ EXPERIMENT = Experiment(
         "Exact head, Fourier": Row(method="exact-head", settings={"features": "fourier", "units": 6000}, only=GREY),
         "Exact head, patches": Row(
             method="exact-head",
-            settings={"features": "patches", "units": 220, "size": 10, "pool": 3},
-            columns={CIFAR: RowInColumn(settings={"units": 400, "size": 6, "pool": 2, "ridge": 0.03})},
+            settings={"features": "patches", "units": 400},
+            columns={
+                **dict.fromkeys(GREY, RowInColumn(settings={"units": 220, "size": 10, "pool": 3})),
+                CIFAR: RowInColumn(settings={"ridge": 0.03}),
+            },
         ),
         MIRRORED: Row(
             method="exact-head",
