@@ -184,7 +184,7 @@ def table(folder: Path) -> None:
         cells = " | ".join(f"{best[stream]:.0f}" for stream in streams)
         print(
             f"| {detector} | {which} | {best['setting']} | {best['false']:.2f} | {100 * best['found']:.0f} % "
-            f"| {best['delay']:.0f} | {cells} | {best['micros']:.0f} |"
+            f"| {best['delay']:.0f} | {cells} | {best['micros']:.1f} |"
         )
 
 
