@@ -208,6 +208,7 @@ def score(rows: list[dict[str, str]], setting: str, streams: list[tuple[str, str
 
 if __name__ == "__main__":
     action, target, *seeds = sys.argv[1:]
+    Path(target).mkdir(parents=True, exist_ok=True)
     if action == "detectors":
         for number in seeds:
             measure_detectors(Path(target), int(number))
