@@ -184,7 +184,7 @@ def table(folder: Path) -> None:
         cells = " | ".join(f"{best[stream]:.0f}" for stream in streams)
         print(
             f"| {detector} | {which} | {best['setting']} | {best['false']:.2f} | {100 * best['found']:.0f} % "
-            f"| {best['delay']:.0f} | {cells} | {best['micros']:.0f} |"
+            f"| {best['delay']:.0f} | {cells} | {best['micros']:.1f} |"
         )
 
 
@@ -208,6 +208,7 @@ def score(rows: list[dict[str, str]], setting: str, streams: list[tuple[str, str
 
 if __name__ == "__main__":
     action, target, *seeds = sys.argv[1:]
+    Path(target).mkdir(parents=True, exist_ok=True)
     if action == "detectors":
         for number in seeds:
             measure_detectors(Path(target), int(number))

@@ -6,6 +6,7 @@ a running standardisation.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -36,10 +37,12 @@ class River:
         self.model, self.n_classes = model, n_classes
 
     def predict(self, rows: Rows, x: np.ndarray) -> np.ndarray:
+        """Probabilities, one row per example."""
         found = [self.model.predict_proba_one(row) for row in rows]
         return np.array([[p.get(c, 0.0) for c in range(self.n_classes)] for p in found])
 
     def learn(self, rows: Rows, x: np.ndarray, y: np.ndarray) -> None:
+        """One update."""
         for row, label in zip(rows, y, strict=True):
             self.model.learn_one(row, int(label))
 
@@ -50,7 +53,7 @@ class Network:
     def __init__(self, make: Callable[[Any], Any], n_features: int, n_classes: int, seed: int) -> None:
         torch.manual_seed(seed)
         sizes = [n_features, 100, 100, n_classes]
-        layers = [m for i, o in zip(sizes, sizes[1:], strict=False) for m in (torch.nn.Linear(i, o), torch.nn.ReLU())]
+        layers = [m for i, o in itertools.pairwise(sizes) for m in (torch.nn.Linear(i, o), torch.nn.ReLU())]
         self.net = torch.nn.Sequential(*layers[:-1])
         self.optimizer = make(self.net.parameters())
         self.n, self.mean, self.square = 0, np.zeros(n_features), np.zeros(n_features)
@@ -60,11 +63,13 @@ class Network:
         return torch.from_numpy((x - self.mean) / np.where(scale > 0, scale, 1.0)).float()
 
     def predict(self, rows: Rows, x: np.ndarray) -> np.ndarray:
+        """Probabilities, one row per example."""
         self.net.eval()
         with torch.no_grad():
             return self.net(self._encode(x)).softmax(1).numpy()
 
     def learn(self, rows: Rows, x: np.ndarray, y: np.ndarray) -> None:
+        """One update."""
         for row in x:
             self.n += 1
             shift = row - self.mean
@@ -83,6 +88,7 @@ class Ours:
         self.model, self.n_classes = StreamClassifier(random_state=seed), n_classes
 
     def predict(self, rows: Rows, x: np.ndarray) -> np.ndarray:
+        """Probabilities, one row per example."""
         p = np.full((len(x), self.n_classes), 1.0 / self.n_classes)
         if hasattr(self.model, "classes_"):
             p[:] = 0.0
@@ -90,6 +96,7 @@ class Ours:
         return p
 
     def learn(self, rows: Rows, x: np.ndarray, y: np.ndarray) -> None:
+        """One update."""
         self.model.partial_fit(x, y)
 
 

@@ -27,6 +27,7 @@ class Data:
 
     @property
     def x(self) -> np.ndarray:
+        """The rows as numbers."""
         names = list(self.rows[0])
         return np.array([[float(row[name]) for name in names] for row in self.rows])
 

@@ -17,6 +17,7 @@ from bgd.streams.mixture import Group, Mixture, chunks, members
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
 
+START = Finish()
 LEAST_PROBABILITY = 1e-4
 """Evidence counts no probability below this: one surprise shall not silence a member for ever."""
 
@@ -39,7 +40,7 @@ class ClassMixture(Mixture):
     [0, 1]
     """
 
-    finish: Finish = Finish()
+    finish: Finish = START
 
     def proba(self, table: Table) -> Array:
         """The probability of each class, (B, C): the members' by their weights, then :mod:`bgd.streams.finish`."""

@@ -1,7 +1,7 @@
 """From tables of any kind to rows of numbers, with a vocabulary that grows as features appear.
 
-Numbers go on a running standardisation (:mod:`bgd.streams.scaling`). Of the rest, each ``feature=value`` gets a column of
-0 and 1, as does each feature that was ever missing (NaN, None). A feature that a row does not have is 0: its mean. The
+Numbers go on a running standardisation (:mod:`bgd.streams.scaling`). Of the rest, each ``feature=value`` gets a column
+of 0 and 1, as does each feature that was ever missing (NaN, None). A feature that a row lacks is 0: its mean. The
 vocabulary has room for ``ROOM`` columns; later ones share ``SHARED`` columns by a hash. All columns of an array are
 numbers.
 """
@@ -37,6 +37,12 @@ class Table:
         if self.numbers is None:
             return Table(None, self.records[part])
         return Table(self.numbers[part])
+
+    def copy(self) -> Table:
+        """The same rows, whatever happens to the caller's."""
+        if self.numbers is None:
+            return Table(None, [dict(row) for row in self.records])
+        return Table(self.numbers.copy())
 
     def take(self, rows: Sequence[int]) -> Table:
         """These rows."""
@@ -170,7 +176,7 @@ class Encoder:
             for j in range(numbers.shape[1]):
                 self._add(str(j), False)
         if grow and missing.any():
-            for j in np.flatnonzero(missing.any(0)):
+            for j in np.flatnonzero(missing.any(0)).tolist():
                 if (name := f"{j} is missing") not in self.columns and len(self.columns) < (self.width or 0) + ROOM:
                     self._add(name, True)
         flags = [int(name.partition(" ")[0]) for name in list(self.columns)[self.width :]]

@@ -14,7 +14,6 @@ from sklearn.utils.validation import (
     _check_sample_weight,
     assert_all_finite,
     check_array,
-    check_consistent_length,
     check_is_fitted,
     column_or_1d,
     validate_data,
@@ -44,8 +43,8 @@ class _Stream(BaseEstimator):  # type: ignore[misc]
         """Forget everything, then learn the rows once, in their order; for weights see ``partial_fit``."""
         fresh = type(self)(**self.get_params())
         fresh.partial_fit(X, y)
-        vars(self).pop("feature_names_in_", None)
-        vars(self).update({name: value for name, value in vars(fresh).items() if name not in self.get_params()})
+        self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update({name: value for name, value in vars(fresh).items() if name not in self.get_params()})
         return self
 
     @property
@@ -54,6 +53,8 @@ class _Stream(BaseEstimator):  # type: ignore[misc]
 
     def _read(self, x: Any, **labels: Any) -> Table:
         """Rows that fit those before."""
+        if self._is_plain(x):
+            return self._checked(Table(x))
         if (records := read_records(x)) is None:
             options = {"ensure_all_finite": "allow-nan", "dtype": np.float64, "accept_sparse": True}
             x = x.tocsr() if hasattr(x, "tocsr") else x
@@ -63,6 +64,21 @@ class _Stream(BaseEstimator):  # type: ignore[misc]
             table = Table(None, records)
             if self._untouched:
                 self.n_features_in_ = len(set().union(*records))
+        return self._checked(table)
+
+    def _is_plain(self, x: Any) -> bool:
+        """Whether rows are an array as before: then scikit-learn's checks, dearer than learning a row, find nothing."""
+        return (
+            type(x) is np.ndarray
+            and not self._untouched
+            and not hasattr(self, "feature_names_in_")
+            and x.dtype == np.float64
+            and x.ndim == 2
+            and len(x) > 0
+            and x.shape[1] == self.n_features_in_
+        )
+
+    def _checked(self, table: Table) -> Table:
         if not self._untouched:
             self._mixture.encoder.check(table)
         return table
@@ -72,6 +88,8 @@ class _Stream(BaseEstimator):  # type: ignore[misc]
         return self._read(x)
 
     def _importance(self, sample_weight: ArrayLike | None, table: Table) -> Array:
+        if sample_weight is None:
+            return np.ones(len(table))
         rows = np.empty((len(table), 1))
         found = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
         if not found.any():
@@ -139,7 +157,7 @@ class StreamClassifier(ClassifierMixin, _Stream):  # type: ignore[misc]
         """
         values = _label_values(y)
         table = self._read(X)
-        check_consistent_length(range(len(table)), values)
+        _check_lengths(table, values)
         importance = self._importance(sample_weight, table)
         declared = [] if classes is None else np.unique(np.asarray(classes)).tolist()
         labels = Labels() if self._untouched else self._labels
@@ -149,7 +167,7 @@ class StreamClassifier(ClassifierMixin, _Stream):  # type: ignore[misc]
         used = np.flatnonzero(importance)
         labels.add(declared)
         codes = labels.add(values[i] for i in used)
-        mixture.learn(table.take(used), codes, importance[used], len(labels.names))
+        mixture.learn(table.take(used.tolist()), codes, importance[used], len(labels.names))
         self._mixture, self._labels = mixture, labels
         self.classes_, self._columns = np.unique(np.array(labels.names), return_index=True)
         return self
@@ -221,14 +239,14 @@ class StreamRegressor(RegressorMixin, _Stream):  # type: ignore[misc]
         """
         values, single = _target_values(y)
         table = self._read(X)
-        check_consistent_length(range(len(table)), values)
+        _check_lengths(table, values)
         importance = self._importance(sample_weight, table)
         if not self._untouched and values.shape[1] != self._mixture.outputs:
             raise SettingError(f"y has {values.shape[1]} outputs, but this learner has {self._mixture.outputs}")
         mixture = TargetMixture(TARGET_MEMBERS, self._seed()) if self._untouched else self._mixture
         mixture.encoder.check(table)
         used = np.flatnonzero(importance)
-        mixture.learn(table.take(used), values[used], importance[used])
+        mixture.learn(table.take(used.tolist()), values[used], importance[used])
         self._mixture, self._single = mixture, single
         return self
 
@@ -268,10 +286,17 @@ class StreamRegressor(RegressorMixin, _Stream):  # type: ignore[misc]
         return tags
 
 
+def _check_lengths(table: Table, values: Any) -> None:
+    if len(table) != len(values):
+        raise SettingError(f"X and y have inconsistent numbers of rows: {len(table)} and {len(values)}")
+
+
 def _label_values(y: Any) -> list[Any]:
     """Labels as a list of Python values."""
     if y is None:
         raise SettingError("this learner requires y to be passed, but the target y is None")
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuUS":
+        return list(y.tolist())
     column = column_or_1d(y, warn=True)
     assert_all_finite(column, input_name="y")
     check_classification_targets(column)

@@ -1,10 +1,10 @@
 r"""Linear heads on shared features, side by side: each a Gaussian posterior that drifts back to its prior.
 
-A member has weights W (D, C), all columns with one covariance R, and the model of a weight that wanders and is drawn to
-zero (Ornstein and Uhlenbeck): per example W <- sqrt(1 - q) W + noise, so that R <- (1 - q) R + q r I, where r is the
+A member has weights W (D, C), all columns with one covariance R, and the model of a weight that wanders and is drawn
+to zero (Ornstein and Uhlenbeck): per example W <- sqrt(1 - q) W + noise, so that R <- (1 - q) R + q r I, where r is the
 prior's variance and q the drift. With q = 0 nothing is forgotten. An example has features phi, and
 
-- a *least-squares* member sees its one-hot label as W^T phi plus noise of variance 1: exactly :mod:`bgd.exact.head` with
+- a *least-squares* member sees its one-hot label as W^T phi plus noise of variance 1: :mod:`bgd.exact.head` with
   ridge 1 / r. Its probabilities are softmax(exp(a) f / sqrt(1 + exp(b) v)) of f = W^T phi and the variance
   v = phi^T R phi; a and b follow the log-loss by a running Newton step, on examples that the member had not learnt.
 - a *logistic* member has a = 0 and exp(b) = pi / 8 (MacKay). Its likelihood is linearised at its own prediction p: the

@@ -1,8 +1,8 @@
 r"""The last step to probabilities: one temperature and one rate of wrong labels, learned from the stream.
 
 With q the members' mixture, p = (1 - e) softmax(exp(t) log q) + e / C: members that are linear, or see labels that are
-wrong at random, cannot be sure enough where they are right and careful where labels are wrong. t and log(e / (1 - e)) follow
-the log-loss by running Newton (Fisher) steps over the last examples, on predictions made before learning.
+wrong at random, cannot be sure enough where they are right and careful where labels are wrong. t and the log-odds of e
+follow the log-loss by running Newton (Fisher) steps over the last examples, on predictions made before learning.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Feature maps of encoded rows: functions of (seed, column), so that a new column adds features and changes none.
 
-Every map begins with a constant 1 and the row itself over sqrt(scale): a linear model. Fourier maps add cos(Omega z) and
-sin(Omega z), over sqrt(frequencies): for the kernel exp(-|z - z'|^2 / (2 l^2 scale)) (Rahimi and Recht), or, sparse, for
+Every map has a constant 1 and the row itself over sqrt(scale): a linear model. Fourier maps add cos(Omega z) and
+sin(Omega z), over sqrt(frequencies): for the kernel exp(-|z - z'|^2 / (2 l^2 scale)) (Rahimi and Recht), or, sparse,
 one that sees few columns at a time, with a heavy tail of frequencies, and so finds steps and interactions among many
 columns that do not matter.
 """
@@ -47,7 +47,8 @@ class FeatureMap:
             rng = np.random.default_rng([seed, self.frequencies, j])
             normal[j], chance[j] = rng.standard_normal(self.frequencies), rng.random(self.frequencies)
         if self.kind == "dense":
-            return normal / (self.length * np.sqrt(scale))
+            omega: Array = normal / (self.length * np.sqrt(scale))
+            return omega
         return self._sparse(normal, chance, scale, np.random.default_rng([seed, self.frequencies]))
 
     def _sparse(self, normal: Array, chance: Array, scale: int, rng: np.random.Generator) -> Array:
@@ -57,7 +58,8 @@ class FeatureMap:
         ranks = rng.random((self.frequencies, scale)).argsort(1).argsort(1).T
         later = np.arange(scale, len(normal))[:, None]
         seen = np.concatenate([ranks < together, chance[scale:] < together / (later + 1)])[: len(normal)]
-        return np.where(seen, normal / (self.length * heavy), 0.0)
+        omega: Array = np.where(seen, normal / (self.length * heavy), 0.0)
+        return omega
 
     def apply(self, rows: Array, omega: Array, scale: int) -> Array:
         """The features (B, D) of rows (B, columns)."""
@@ -77,6 +79,7 @@ def _narrow(rows: Array, widest: int) -> Array:
         return rows
     rng = np.random.default_rng(widest)
     narrow = rows[:, :widest].copy()
-    slots, signs = rng.integers(0, widest, columns), rng.choice([-1.0, 1.0], columns)
-    np.add.at(narrow.T, slots[widest:], (rows[:, widest:] * signs[widest:]).T)
+    slots = rng.integers(0, widest, size=(columns,))
+    signs = 2.0 * rng.integers(0, 2, size=(columns,)) - 1.0
+    np.add.at(narrow.T, slots[widest:], (rows * signs)[:, widest:].T)
     return narrow

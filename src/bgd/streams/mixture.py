@@ -5,7 +5,7 @@ with a share that all members get back at each example (fixed share, Herbster an
 
     w <- (1 - a) w p(y | x) / sum(w p(y | x)) + a / M,    a = ``SHARE``
 
-so that a member which has become the best leads again after about log(M / a) nats. Before any data the weights are equal.
+so that a member which has become the best leads again after about log(M / a) nats. At first the weights are equal.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class Mixture:
         return copy.deepcopy(self)
 
     def expect(self, table: Table) -> tuple[Array, list[Forecast]]:
-        """The raw rows and every bank's forecast; of the last rows asked for it is remembered until something is learnt."""
+        """The raw rows and every bank's forecast; that of the last rows is remembered until something is learnt."""
         if self._last is None or not self._last[0].same(table):
             raw = self.encoder.read(table)
-            self._last = (table, raw, self._forecast(raw))
+            self._last = (table.copy(), raw, self._forecast(raw))
         return self._last[1:]
 
     def _forecast(self, raw: Array) -> list[Forecast]:

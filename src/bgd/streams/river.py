@@ -25,7 +25,7 @@ from bgd.streams.targets import MEMBERS as TARGET_MEMBERS
 from bgd.streams.targets import TargetMixture
 
 
-class StreamClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
+class StreamClassifier(base.MiniBatchClassifier):
     """Classes of a stream that may drift, without settings: see :class:`bgd.StreamClassifier`.
 
     Parameters
@@ -48,7 +48,7 @@ class StreamClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         self._learn([x], [y])
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
-        """Learn the rows one after the other, as river expects of it; scikit-learn's interface learns batches at once."""
+        """Learn the rows one after the other, as river expects; scikit-learn's interface learns batches at once."""
         for row, value in zip(frame_records(X), y.tolist(), strict=True):
             self._learn([row], [value])
 
@@ -63,6 +63,7 @@ class StreamClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """The probability of each class so far; empty before the first example."""
+        del kwargs
         if not self._labels.names:
             return {}
         found = self._mixture.proba(self._table([x]))[0]
@@ -81,7 +82,7 @@ class StreamClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         return table
 
 
-class StreamRegressor(base.MiniBatchRegressor):  # type: ignore[misc]
+class StreamRegressor(base.MiniBatchRegressor):
     """Numbers of a stream that may drift, without settings: see :class:`bgd.StreamRegressor`.
 
     Parameters
@@ -99,7 +100,7 @@ class StreamRegressor(base.MiniBatchRegressor):  # type: ignore[misc]
         self._learn([x], [y])
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
-        """Learn the rows one after the other, as river expects of it; scikit-learn's interface learns batches at once."""
+        """Learn the rows one after the other, as river expects; scikit-learn's interface learns batches at once."""
         for row, value in zip(frame_records(X), y.tolist(), strict=True):
             self._learn([row], [value])
 

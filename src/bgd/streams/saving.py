@@ -1,6 +1,6 @@
-"""A learner as one file: arrays (npz, without objects), a header in JSON, and a digest of both. Nothing in it is code.
+"""A learner as one file: arrays (npz, without objects), a header in JSON, a digest of both. Nothing in it is code.
 
-``bgd-stream 1\\n``, the SHA-256 of the rest in hexadecimal, a newline, then the npz; the header is its array ``header``.
+A line ``bgd-stream 1``, a line with the SHA-256 of the rest, then the npz; the header is one of its arrays.
 """
 
 from __future__ import annotations

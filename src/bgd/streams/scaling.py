@@ -1,8 +1,8 @@
 """Running standardisation of columns: z = (x - mean) / std, which grows as a logarithm beyond 3, and up to 6.
 
 Mean and variance are running ones over the last ``WINDOW`` examples (all, while there are fewer). A value further than
-``WILD`` stds from the mean counts as one so far, which keeps heavy tails from hiding all other values; a lasting change of
-scale is followed nevertheless. A missing value (NaN) is not counted, and z = 0.
+``WILD`` stds from the mean counts as one so far, which keeps heavy tails from hiding all other values; a lasting change
+of scale is followed nevertheless. A missing value (NaN) is not counted, and z = 0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Scaling(NamedTuple):
     [0.0, 0.0]
     """
 
-    count: Array
+    seen: Array
     mean: Array
     variance: Array
 
@@ -41,7 +41,7 @@ def empty(columns: int) -> Scaling:
 def widen(scaling: Scaling, columns: int) -> Scaling:
     """More columns, unseen so far.
 
-    >>> widen(empty(1), 3).count.shape
+    >>> widen(empty(1), 3).seen.shape
     (3,)
     """
     return Scaling(*(np.concatenate([part, np.zeros(columns - len(part))]) for part in scaling))
@@ -51,7 +51,7 @@ def observe(scaling: Scaling, x: Array) -> Scaling:
     """The statistics with a batch (B, columns) more; NaN is missing.
 
     >>> observe(empty(1), np.array([[1.0], [3.0], [np.nan]]))
-    Scaling(count=array([2.]), mean=array([2.]), variance=array([1.]))
+    Scaling(seen=array([2.]), mean=array([2.]), variance=array([1.]))
     """
     count, mean, variance = scaling
     there = ~np.isnan(x)

@@ -1,15 +1,16 @@
 r"""The mixture that predicts numbers: their mean, the std of all and of the epistemic part, and learning from targets.
 
 Every output of a member has a noise variance s^2 of its own, unknown: s^2 ~ InverseGamma(a, b), where a counts half the
-examples and b half the squared whitened errors, of the last thousand examples. So the prediction is Student's t with 2 a
+examples, b half the squared whitened errors, of the last thousand examples. So the prediction is Student's t of 2 a
 degrees of freedom, mean f = W^T phi and scale^2 = (b / a) (1 + v), v = phi^T R phi: its density weighs the members.
 
-Targets are on a running standardisation. When that moves, the weights are rewritten exactly, so that f in the units of the
-data stays what it was.
+Targets are on a running standardisation. When that moves, the weights are rewritten exactly, so that f in the units of
+the data stays what it was.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,7 +25,7 @@ from bgd.streams.scaling import Scaling, empty, observe
 SHAPE, RATE = 2.0, 0.5
 """a and b before any data, for targets of variance 1."""
 FADING = 1e-3
-"""The noise is that of the last examples, about one in so many: a member's first errors say little of its later ones."""
+"""The noise is that of about the last 1,000 examples: a member's first errors say little of its later ones."""
 LEAST_LOG = -12.0
 """Evidence counts no log density further below the best member's than this."""
 
@@ -105,7 +106,7 @@ class TargetMixture(Mixture):
             self.rate[own] = fading * self.rate[own] + (1.0 - fading) * RATE / 10 + np.square(white).sum(1) / 2
         self.reweigh(np.maximum(logs, logs.max(0) + LEAST_LOG), importance)
 
-    def _log_densities(self, forecasts: list[Forecast], errors: list[Array]) -> Array:
+    def _log_densities(self, forecasts: list[Forecast], errors: Sequence[Array]) -> Array:
         """Log p of each example under each member, (M, B), all outputs together."""
         variance = np.concatenate([f.variance for f in forecasts])[..., None]
         square = np.square(np.concatenate(errors))
@@ -117,7 +118,7 @@ class TargetMixture(Mixture):
     def _rescale(self, new: Scaling) -> bool:
         """Rewrite weights and noise for a new standardisation of the targets; whether it has changed."""
         ratio, shift = self._scale() / _std(new), (self.scaling.mean - new.mean) / _std(new)
-        fresh, self.scaling = not self.scaling.count.any(), new
+        fresh, self.scaling = not self.scaling.seen.any(), new
         if fresh:
             return False
         for bank in self.banks:
