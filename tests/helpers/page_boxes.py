@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (a script in another language)
 """What a browser says about the boxes of a page: what is cut off, and what overlaps."""
 
 from __future__ import annotations

@@ -68,7 +68,9 @@ EXPERIMENT = Experiment(
     presets={
         "smoke": smoke(expected_time="20 s"),
         "quick": split_mnist.QUICK.model_copy(update={"expected_time": "8 min"}),
-        "paper": Preset(about="four epochs a task, ten seeds", expected_time="17 h", settings=dict.fromkeys(ROWS, FAST)),
+        "paper": Preset(
+            about="four epochs a task, ten seeds", expected_time="17 h", settings=dict.fromkeys(ROWS, FAST)
+        ),
     },
     notes=(
         "All else is the paper's own: ten sampled networks, no cap; tested as single sampled networks.",
