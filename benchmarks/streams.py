@@ -5,6 +5,7 @@ the highest probability) and seconds of one thread for the whole stream. SGD and
 accuracy on seed 7 of the same stream and batch; all others run as they are. Writes one JSON file.
 
     python benchmarks/streams.py --out results/streams/raw.json [--streams SEA ...] [--learners Adam ...] [--batch 16 1]
+    python benchmarks/streams.py --out results/streams/raw.json --table  # the file as tables, for docs/streams.md
 """
 
 from __future__ import annotations
@@ -66,6 +67,30 @@ def tuned_lr(stream: str, name: str, batch: int) -> float | None:
     return max(tried, key=tried.__getitem__)
 
 
+def table(rows: list[dict[str, Any]], batch: int, measure: str) -> str:
+    """Means over the seeds that all cells have, the best of each stream in bold."""
+    cells: dict[tuple[str, str], dict[int, float]] = {}
+    for row in rows:
+        if row["batch"] == batch:
+            cells.setdefault((row["learner"], row["stream"]), {})[row["seed"]] = row[measure]
+    names = [name for name in NAMES if all((name, stream) in cells for stream in REPORTED)]
+    seeds = sorted(set.intersection(*(set(cells[name, stream]) for name in names for stream in REPORTED)))
+    scale, digits, best_of = (100.0, 1, max) if measure == "accuracy" else (1.0, 3, min)
+    means = {
+        key: round(scale * float(np.mean([values[seed] for seed in seeds])), digits)
+        for key, values in cells.items()
+        if key[0] in names
+    }
+    best = {stream: best_of(means[name, stream] for name in names) for stream in REPORTED}
+    title = f"{measure.replace('_', '-')}, batch {batch}, seeds {', '.join(map(str, seeds))}"
+    lines = [f"| {title} | " + " | ".join(REPORTED) + " |", "|---" * (len(REPORTED) + 1) + "|"]
+    for name in names:
+        shown = (f"{means[name, stream]:.{digits}f}" for stream in REPORTED)
+        bold = (f"**{t}**" if means[name, s] == best[s] else t for t, s in zip(shown, REPORTED, strict=True))
+        lines.append(f"| {name} | " + " | ".join(bold) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
@@ -73,7 +98,12 @@ def main() -> None:
     parser.add_argument("--learners", nargs="+", default=list(NAMES), choices=NAMES)
     parser.add_argument("--batch", nargs="+", type=int, default=[16, 1])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--table", action="store_true", help="print the file as tables and stop")
     asked = parser.parse_args()
+    if asked.table:
+        found = json.loads(asked.out.read_text())
+        print("\n".join(table(found, b, m) for b in asked.batch for m in ("accuracy", "log_loss", "ece")))
+        return
     torch.set_num_threads(1)
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     rows = json.loads(asked.out.read_text()) if asked.out.exists() else []

@@ -59,6 +59,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         cifar10_timing,
         long_training,
         exact_head,
+        exact_head_permuted,
         tabular_streams,
     )
 }
