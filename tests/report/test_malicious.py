@@ -47,14 +47,12 @@ def test_reports_never_import_what_results_name(published, tmp_path, monkeypatch
             setup.setdefault(what, {})["name"] = name
         path.write_text(json.dumps(content) + "\n")
         (path.parent / "SHA256SUMS").unlink(missing_ok=True)
-    codes = []
-    for command in (
+    commands = (
         ("report", folder, "--out", tmp_path / "page", "--quiet"),
         ("report", folder, "--json", "--format", "json", "--out", tmp_path / "page"),
         ("compare", folder, folder),
         ("pack", folder, "--out", tmp_path / "packed"),
-    ):
-        codes.append(call(*command))
-    assert codes == [0, 0, 0, 0]  # they were read and shown
+    )
+    assert [call(*command) for command in commands] == [0, 0, 0, 0]  # they were read and shown
     assert "malicious_module" not in sys.modules
     assert not (tmp_path / "ran").exists()
