@@ -5,13 +5,20 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types unit setup bench clean
+.PHONY: demo test test-oldest lint types unit setup bench clean
 
 demo: setup
 	$(BIN)/bgd run digits --preset quick --out demo
 	$(BIN)/bgd report demo --out demo/report
 
 test: lint types unit
+
+# the tests with the lowest versions that pyproject.toml allows; torch and what only develops stay as they are
+test-oldest: setup
+	$(PYTHON) -m venv $(VENV)-oldest
+	echo "$(abspath $(VENV))/lib/python3.11/site-packages" > $(VENV)-oldest/lib/python3.11/site-packages/zz_rest.pth
+	$(VENV)-oldest/bin/python -m pip install -q --ignore-installed -r constraints-oldest.txt
+	PYTHONPATH=$(CURDIR)/src $(VENV)-oldest/bin/python -m pytest -q -W default
 
 lint: setup
 	$(BIN)/ruff check .

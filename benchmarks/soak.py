@@ -98,7 +98,8 @@ def draw(out: Path) -> None:
         records = [json.loads(line) for line in path.read_text().splitlines()]
         for axis, (key, label) in zip(axes, labels.items(), strict=True):
             axis.plot([r["step"] for r in records], [r[key] for r in records], label=path.stem)
-            axis.set(xlabel="steps", title=label, ylim=(0, None))
+            top = max(axis.get_ylim()[1], 1.3 * max(r[key] for r in records))
+            axis.set(xlabel="steps", title=label, ylim=(0, top))
     axes[0].legend()
     figure.savefig(out / "soak.png", dpi=120)
 
