@@ -22,6 +22,7 @@ from bgd.experiments.builtin import (
     digits,
     discrete_permuted_mnist,
     exact_head,
+    exact_head_permuted,
     labels_trick,
     labels_trick_coefficients,
     long_training,
