@@ -112,7 +112,7 @@ def test_remarks_beside_the_runs_reach_the_reports_and_survive_packing(compariso
     for arguments in (["--markdown", str(tmp_path / "R.md")], ["--out", str(tmp_path / "page"), "--format", "html"]):
         with pytest.raises(SystemExit, match="0"):
             main(["report", str(packed), "--quiet", *arguments])
-    assert "\nTwo seeds only;\nthe rest *waits*.\n" in (tmp_path / "R.md").read_text()
+    assert "\nTwo seeds only;\nthe rest *waits*.\n" in (tmp_path / "pages" / "mc-samples.md").read_text()
     page = next((tmp_path / "page").glob("*.html")).read_text()
     assert '<p class="remark">Two seeds only; the rest *waits*.</p>' in page
     assert page.index("And so on.") > page.index("the rest *waits*")

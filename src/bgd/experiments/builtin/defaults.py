@@ -90,7 +90,7 @@ EXPERIMENT = Experiment(
                 CIFAR: Setup(data=DataConfig(train=10_000)),
             },
         ),
-        "full": Preset(
+        "paper": Preset(
             expected_time="3 h",
             about="five tasks of 1,000 iterations, four epochs a task, one epoch of CIFAR10; five seeds",
         ),
