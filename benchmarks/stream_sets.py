@@ -1,7 +1,8 @@
 """The streams of ``benchmarks/streams.py``, as rows of features (dicts, in time order) and labels.
 
-Reported: six streams, of which no setting of ours has seen a result. Development: the others, on which the settings of
-``bgd.streams`` were chosen. Everything is in river's wheel or scikit-learn's; generators are functions of the seed.
+Reported: six streams. Development: the others, on which the settings of ``bgd.streams`` were chosen; streams like two
+of the six were added to those after a first look at the six (docs/streams.md). Everything is in river's wheel or
+scikit-learn's; generators are functions of the seed.
 """
 
 from __future__ import annotations
