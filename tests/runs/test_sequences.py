@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from attacks import attacks
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from small_runs import small
@@ -32,20 +32,24 @@ class RunFolders(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(prefix="bgd-test-"))
         self.path = self.folder / "run"
         self.spoilt = False  # a file of a finished run has been changed or deleted
+        self.unreadable = False  # the record of the environment is damaged, and the run will not go on
 
     def teardown(self) -> None:
         shutil.rmtree(self.folder)
 
     def run(self, at: int | None = None) -> None:
+        sent = []
+
         def stop(progress):
-            if at is not None and progress.iteration >= at:
+            if at is not None and progress.iteration >= at and not sent:  # a second one would not wait to save
+                sent.append(progress.iteration)
                 os.kill(os.getpid(), signal.SIGINT)
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # that a checkpoint is damaged
             run(CONFIG, self.path, Options(checkpoint_seconds=0), stop)
 
-    @precondition(lambda self: not finished(self.path))
+    @precondition(lambda self: not self.spoilt and not finished(self.path))
     @rule(at=st.integers(1, 15))
     def interrupt(self, at: int) -> None:
         try:
@@ -65,7 +69,7 @@ class RunFolders(RuleBasedStateMachine):
     def rerun(self) -> None:
         with RunFolder(self.path).opened(CONFIG) as folder:
             folder.clear()
-        self.spoilt = False
+        self.spoilt = self.unreadable = False
 
     @precondition(lambda self: self.path.is_dir())
     @rule(which=st.integers(0, 9), how=st.sampled_from(["delete", "damage"]))
@@ -79,6 +83,8 @@ class RunFolders(RuleBasedStateMachine):
         else:
             content = path.read_bytes()
             path.write_bytes(content[: len(content) // 2] + b"?" + content[len(content) // 2 + 1 :])
+        if path.name == "environment.json":
+            self.unreadable = how == "damage"
         covered = path.name in (*OUTPUTS, "environment.json")
         self.spoilt = (
             self.spoilt
@@ -86,7 +92,7 @@ class RunFolders(RuleBasedStateMachine):
             or (path.name == "result.json" and how == "damage")
         )
         if not finished(self.path):
-            self.spoilt = False
+            self.spoilt = self.unreadable
 
     @invariant()
     def what_is_read_is_right(self) -> None:
@@ -105,6 +111,6 @@ class RunFolders(RuleBasedStateMachine):
 def test_random_sequences_on_a_run_folder(tmp_path) -> None:
     run(CONFIG, tmp_path)
     RunFolders.reference = {name: (tmp_path / name).read_bytes() for name in OUTPUTS}
-    run_state_machine_as_test(
-        RunFolders, settings=settings(max_examples=attacks(4), stateful_step_count=8, deadline=None)
-    )
+    # without shrinking, which would take many minutes of runs
+    how = settings(max_examples=attacks(4), stateful_step_count=8, deadline=None, phases=(Phase.generate,))
+    run_state_machine_as_test(RunFolders, settings=how)
