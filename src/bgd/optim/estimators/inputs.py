@@ -17,6 +17,7 @@ def batch_size_of(module: nn.Module, args: Any, kwargs: Any) -> int:
 
     It is the first size of the first tensor, or the second where the module itself says so by ``batch_first=False``.
 
+    >>> import torch
     >>> batch_size_of(nn.Linear(3, 1), (torch.zeros(8, 3),), {})
     8
     >>> batch_size_of(nn.LSTM(3, 2), (torch.zeros(5, 8, 3),), {})
@@ -54,6 +55,7 @@ def is_time_first(module: nn.Module) -> bool:
 def check_time_first(module: nn.Module, args: Any, batch: int) -> None:
     """Refuse a batch that was counted along time, as a module inside reveals.
 
+    >>> import torch
     >>> check_time_first(nn.LSTM(3, 2), (torch.zeros(5, 8, 3),), batch=5)
     Traceback (most recent call last):
     RuntimeError: LSTM(batch_first=False) is given (5, 8, 3), so its 8 examples are in the second dimension, but ...
