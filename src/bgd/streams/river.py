@@ -53,8 +53,7 @@ class StreamClassifier(base.MiniBatchClassifier):
             self._learn([row], [value])
 
     def _learn(self, rows: list[Any], labels: list[Any]) -> None:
-        table = Table(None, [dict(row) for row in rows])
-        self._mixture.encoder.check(table)
+        table = _table(self._mixture, rows)
         for y in labels:
             if y is None or y != y:
                 raise SettingError(f"y={y!r} is no label: drop that example")
@@ -66,20 +65,15 @@ class StreamClassifier(base.MiniBatchClassifier):
         del kwargs
         if not self._labels.names:
             return {}
-        found = self._mixture.proba(self._table([x]))[0]
+        found = self._mixture.proba(_table(self._mixture, [x]))[0]
         return dict(zip(self._labels.names, found.tolist(), strict=True))
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """The probability of each class so far, for every row."""
         if not self._labels.names or not len(X):
             return pd.DataFrame(index=X.index)
-        found = self._mixture.proba(self._table(frame_records(X)))
+        found = self._mixture.proba(_table(self._mixture, frame_records(X)))
         return pd.DataFrame(found, index=X.index, columns=self._labels.names)
-
-    def _table(self, rows: list[Any]) -> Table:
-        table = Table(None, [dict(row) for row in rows])
-        self._mixture.encoder.check(table)
-        return table
 
 
 class StreamRegressor(base.MiniBatchRegressor):
@@ -105,8 +99,7 @@ class StreamRegressor(base.MiniBatchRegressor):
             self._learn([row], [value])
 
     def _learn(self, rows: list[Any], targets: list[Any]) -> None:
-        table = Table(None, [dict(row) for row in rows])
-        self._mixture.encoder.check(table)
+        table = _table(self._mixture, rows)
         for y in targets:
             if not math.isfinite(y):
                 raise SettingError(f"y={y!r} is no target: drop that example")
@@ -126,3 +119,10 @@ class StreamRegressor(base.MiniBatchRegressor):
         table = Table(None, [dict(row) for row in rows])
         self._mixture.encoder.check(table)
         return self._mixture.predict(table)[:, 0]
+
+
+def _table(mixture: ClassMixture | TargetMixture, rows: list[Any]) -> Table:
+    """The rows as a table that the mixture accepts."""
+    table = Table(None, [dict(row) for row in rows])
+    mixture.encoder.check(table)
+    return table
