@@ -116,9 +116,7 @@ class StreamRegressor(base.MiniBatchRegressor):
     def _predict(self, rows: list[Any]) -> Any:
         if not self._mixture.banks or not rows:
             return np.zeros(len(rows))
-        table = Table(None, [dict(row) for row in rows])
-        self._mixture.encoder.check(table)
-        return self._mixture.predict(table)[:, 0]
+        return self._mixture.predict(_table(self._mixture, rows))[:, 0]
 
 
 def _table(mixture: ClassMixture | TargetMixture, rows: list[Any]) -> Table:
