@@ -127,6 +127,9 @@ class Experiment(Strict):
         default=False,
         description="its columns are candidates for the same values of the paper: agreement is shown, but not counted",
     )
+    counts_collapses: bool = Field(
+        default=False, description="its result is how many runs collapsed, rather than their accuracy"
+    )
     presets: dict[str, Preset] = Field(default_factory=lambda: {"full": Preset(about="as declared")}, min_length=1)
     notes: tuple[str, ...] = Field(default=(), description="choices that the paper leaves open, substitutes for data")
     import_paths: tuple[str, ...] = Field(

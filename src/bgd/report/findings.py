@@ -34,6 +34,8 @@ def headline(comparison: Comparison) -> str:
             f"A smoke test: {formatting.count(len(comparison.runs), 'run')} too short to compare methods by, "
             "or on other data; they show that the code runs, and what a step costs."
         )
+    if comparison.experiment and comparison.experiment.counts_collapses:
+        return _count_collapses(comparison)
     if not leads:
         return f"{'; '.join(_describe(entry) for entry in entries[:MOST_SETTINGS])}: there is nothing to compare."
     if len(leads) > MOST_SETTINGS:
@@ -61,6 +63,20 @@ def compare_highlighted(comparison: Comparison) -> list[str]:
         prefix = f"In “{column}”: " if len(comparison.columns) > 1 else ""
         lines.append(f"{prefix}{_describe(own)}, {_gap(ranked[0], own, 'below')}.")
     return [] if all(e.scale is Scale.SMOKE for e in comparison.entries.values()) else lines
+
+
+def _count_collapses(comparison: Comparison) -> str:
+    """How many runs of each method collapsed, setting by setting, those of one count together."""
+    parts = []
+    for column in comparison.columns:
+        by_count: dict[tuple[int, int], list[str]] = {}
+        for entry in comparison.column(column):
+            if entry.runs:
+                by_count.setdefault((entry.warned, len(entry.runs)), []).append(entry.row)
+        counts = sorted(by_count.items(), key=lambda item: -item[0][0] / item[0][1])
+        text = ", ".join(f"{warned} of {n} ({'; '.join(rows)})" for (warned, n), rows in counts)
+        parts += [f"{column}: {text}"] * bool(text)
+    return f"Collapsed runs: {' – '.join(parts)}."
 
 
 def _ranked(comparison: Comparison, column: str) -> list[Entry]:

@@ -71,6 +71,8 @@ EXPERIMENT = Experiment(
     columns={PERMUTED: Setup(), SPLIT: SPLIT_SETUP, SPLIT_SCRIPT: SPLIT_SETUP},
     rows=ROWS,
     seeds=tuple(range(2019, 2069)),
+    counts_collapses=True,
+    highlight="one pass, capped",
     presets={
         "smoke": smoke(expected_time="20 s", stream=StreamConfig(batch_size=64, iterations=10)).model_copy(
             update={"columns": dict.fromkeys((SPLIT, SPLIT_SCRIPT), TINY_SPLIT)}

@@ -9,6 +9,7 @@ from bgd.experiments.declaration import Figure
 from bgd.report.figures.accuracy_at_end import plot_accuracy_at_end
 from bgd.report.figures.accuracy_by_task import plot_accuracy_by_task
 from bgd.report.figures.by_setting import plot_by_setting
+from bgd.report.figures.collapses import plot_collapses
 from bgd.report.figures.each_task import plot_each_task
 from bgd.report.figures.learning_curves import plot_learning_curves
 from bgd.report.figures.matrix import plot_matrix
@@ -17,7 +18,7 @@ from bgd.report.figures.stds import plot_stds
 from bgd.report.figures.types import Plot
 from bgd.report.summary.types import Comparison
 
-OVERVIEW: Final = (plot_by_setting, plot_accuracy_at_end)
+OVERVIEW: Final = (plot_collapses, plot_by_setting, plot_accuracy_at_end)
 """Drawn for every comparison that they apply to."""
 
 KINDS: Final[dict[Figure, Callable[[Comparison], Iterator[Plot]]]] = {
