@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from bgd.experiments.builtin.presets import IMAGES_STAND_IN, PAPER_SETTINGS, paper, smoke_images
+from bgd.experiments.builtin.presets import (
+    IMAGES_STAND_IN,
+    ONE_PASS,
+    ONE_PASS_LABEL,
+    ONE_PASS_NOTE,
+    PAPER_SETTINGS,
+    paper,
+    smoke_images,
+)
 from bgd.experiments.declaration import Experiment, Preset, Reported, Row, RowInColumn
 from bgd.runs.config import AugmentConfig, DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -21,6 +29,8 @@ SETUP = Setup(
 SGD: dict[str, Any] = {"lr": 0.01, "momentum": 0.9, "decay_every": 100 * EPOCH, "decay_by": 10}
 STEEP: dict[str, Any] = PAPER_SETTINGS | {"std_init": 0.015, "lr": 10.0}
 """Of BGD without BatchNorm."""
+NORMALISED: dict[str, Any] = {"std_init": 0.011, "lr": 8.0}
+"""Of BGD with BatchNorm."""
 NATURAL: dict[str, Any] = {"lr": 0.01, "momentum": 0.9, "damping": 0.001, "stats_every": 10, "inverse_every": 200}
 """As Zhang et al. run K-FAC; beside it the bound on a step, which falls by 0.95 an epoch."""
 NATURAL |= {"kl_clip": 0.001, "kl_clip_decay": 0.95 ** (1 / 390)}
@@ -36,7 +46,7 @@ ACCURACY = {
 }
 OFTEN: dict[str, dict[str, Any]] = {"K-FAC": {"inverse_every": 20}, "Noisy K-FAC": {"inverse_every": 20}}
 """Where there are few iterations: factors that are inverted at all."""
-OWN = ("BGD", "Adam")  # rows that are the paper's own; the others are Zhang et al.'s
+OWN = ("BGD", ONE_PASS_LABEL, "Adam")  # rows that are the paper's own; the others are Zhang et al.'s
 
 
 def _source(row: str) -> str:
@@ -52,7 +62,12 @@ EXPERIMENT = Experiment(
     setup=SETUP,
     columns={WITHOUT: Setup(), WITH: Setup(net=NetConfig(name="vgg16-bn", init="torch-zero-bias"))},
     rows={
-        "BGD": Row(method="bgd", settings=STEEP, columns={WITH: RowInColumn(settings={"std_init": 0.011, "lr": 8.0})}),
+        "BGD": Row(method="bgd", settings=STEEP, columns={WITH: RowInColumn(settings=NORMALISED)}),
+        ONE_PASS_LABEL: Row(
+            method="bgd",
+            settings=ONE_PASS | {"std_init": 0.015, "lr": 10.0},
+            columns={WITH: RowInColumn(settings=NORMALISED)},
+        ),
         "SGD": Row(method="sgd", settings=SGD),
         "Adam": Row(method="adam", settings={"lr": 0.001}),
         "BBB": Row(method="bbb", settings=RELAXED | {"lr": 0.001, "std_init": 0.01}),
@@ -97,6 +112,7 @@ EXPERIMENT = Experiment(
         ),
     },
     notes=(
+        ONE_PASS_NOTE,
         "The paper gives no value for BBB and Noisy Adam with BatchNorm ('extreme instability'); this experiment runs "
         "them.",
         "Without BatchNorm weights start by He et al.'s rule, as the paper states for BGD: in its form by outputs, as "

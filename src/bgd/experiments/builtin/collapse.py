@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bgd.experiments.builtin.presets import FAST, PADDED, PAPER_SETTINGS, STAND_IN, smoke
+from bgd.experiments.builtin.presets import FAST, ONE_PASS, PADDED, PAPER_SETTINGS, STAND_IN, smoke
 from bgd.experiments.declaration import Experiment, Preset, Row, RowInColumn
 from bgd.runs.config import DataConfig, NetConfig, SetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -19,7 +19,6 @@ SPLIT_SETUP = Setup(
     net=NetConfig(widths=(400, 400)),
 )
 TINY_SPLIT = Setup(data=DataConfig(mix=(SetConfig(name="digits", classes=(0, 1)),)), stream=StreamConfig(epochs=1))
-ONE_PASS: dict[str, Any] = {"estimator": "per_example", "mc_samples": 1}
 CAPPED = {"std_max": "init"}
 
 

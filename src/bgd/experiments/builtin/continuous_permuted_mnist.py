@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from bgd.experiments.builtin.presets import PADDED, PAPER_SETTINGS, STAND_IN, paper, smoke
+from bgd.experiments.builtin.presets import (
+    ONE_PASS,
+    ONE_PASS_LABEL,
+    ONE_PASS_NOTE,
+    PADDED,
+    PAPER_SETTINGS,
+    STAND_IN,
+    paper,
+    smoke,
+)
 from bgd.experiments.declaration import Experiment, Preset, Row
 from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -18,7 +27,6 @@ SETUP = Setup(
     test=TestConfig(inference="mc"),
 )
 STD_INIT = 0.06
-ONE_PASS = "BGD, one pass"
 EVERY: dict[str, Any] = {"consolidate_every": 1, "optimizer": "sgd", "lr": 0.01}
 EVERY_NOTE = (
     "Online EWC and MAS consolidate at every iteration, on its batch, with the importance of each sample. The penalty "
@@ -49,9 +57,7 @@ EXPERIMENT = Experiment(
     rows={
         "BGD": Row(method="bgd", settings=PAPER_SETTINGS | {"std_init": STD_INIT}),
         "BGD, std capped": Row(method="bgd", settings=PAPER_SETTINGS | {"std_init": STD_INIT, "std_max": "init"}),
-        ONE_PASS: Row(
-            method="bgd", settings=PAPER_SETTINGS | {"estimator": "per_example", "mc_samples": 1, "std_init": STD_INIT}
-        ),
+        ONE_PASS_LABEL: Row(method="bgd", settings=ONE_PASS | {"std_init": STD_INIT}),
         "Online EWC": Row(method="online-ewc", settings=EVERY | {"coefficient": 0.1}),
         "MAS": Row(method="mas", settings=EVERY | {"coefficient": 0.001}),
         "SGD": Row(method="sgd", settings={"lr": 0.01}),
@@ -78,7 +84,7 @@ EXPERIMENT = Experiment(
         "The paper shows these results as a figure, without numbers.",
         "BGD with std_init 0.06 can collapse in its first iterations (the run then reports it); the row with its stds "
         "capped at their initial value is ours.",
-        "BGD, one pass: one forward and backward pass, each image with noise of its own; all else as in the paper.",
+        ONE_PASS_NOTE,
         "The paper does not give the learning rates of SGD and Adam: 0.01, as for its other methods in this "
         "experiment, and 0.001.",
         EVERY_NOTE,

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from bgd.experiments.builtin.presets import PAPER_SETTINGS, STAND_IN, paper, smoke
+from bgd.experiments.builtin.presets import (
+    ONE_PASS,
+    ONE_PASS_LABEL,
+    ONE_PASS_NOTE,
+    PAPER_SETTINGS,
+    STAND_IN,
+    paper,
+    smoke,
+)
 from bgd.experiments.declaration import Experiment, Preset, Row, RowInColumn
 from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -38,6 +46,7 @@ EXPERIMENT = Experiment(
     rows={
         "BGD": Row(method="bgd", settings=PAPER_SETTINGS | {"std_init": 0.06}, columns=IN_WIDE),
         CAPPED: Row(method="bgd", settings=PAPER_SETTINGS | {"std_init": 0.06, "std_max": "init"}, columns=IN_WIDE),
+        ONE_PASS_LABEL: Row(method="bgd", settings=ONE_PASS | {"std_init": 0.06}, columns=IN_WIDE),
         "VCL": Row(method="vcl", settings={"lr": 0.001}, setup=WITH_BOUNDARIES),
         "VCL, local": Row(method="vcl", settings={"lr": 0.001, "sampling": "local"}, setup=WITH_BOUNDARIES),
         "SI": Row(method="si", settings=SI | {"coefficient": 0.05}, setup=WITH_BOUNDARIES),
@@ -83,6 +92,7 @@ EXPERIMENT = Experiment(
         "The paper shows these results as figures, without numbers, and names no seeds: 2019 - 2021 are ours.",
         "BGD with std_init 0.06 can collapse, in its first iterations or at a switch (the run then reports it); the "
         "row with its stds capped at their initial value is ours.",
+        ONE_PASS_NOTE,
         "SI: c = 0.05, the best of the paper's search; the other rows of SI are the rest of that search. Adam with "
         "learning rate 0.001 as Zenke et al.; VCL with Adam and 0.001 as Nguyen et al.; SGD with 0.01 is our choice.",
         "VCL samples one network for a batch, or one for each image (the row local; the same objective with less noise "

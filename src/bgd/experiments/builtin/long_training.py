@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from bgd.experiments.builtin import cifar10_vgg
-from bgd.experiments.builtin.presets import IMAGES_STAND_IN, PAPER_SETTINGS, TINY, TINY_IMAGES, paper, smoke
-from bgd.experiments.declaration import Experiment, Preset, Row
+from bgd.experiments.builtin.presets import (
+    IMAGES_STAND_IN,
+    ONE_PASS,
+    ONE_PASS_LABEL,
+    ONE_PASS_NOTE,
+    PAPER_SETTINGS,
+    TINY,
+    TINY_IMAGES,
+    paper,
+    smoke,
+)
+from bgd.experiments.declaration import Experiment, Preset, Row, RowInColumn
 from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
 MNIST, CIFAR10 = "MNIST, MLP", "CIFAR10, VGG11"
@@ -34,6 +44,11 @@ EXPERIMENT = Experiment(
     rows={
         "BGD": Row(method="bgd", settings=PAPER_SETTINGS | {"std_init": 0.05}, only=(MNIST,)),
         STEEP: Row(method="bgd", settings=cifar10_vgg.STEEP, only=(CIFAR10,)),
+        ONE_PASS_LABEL: Row(
+            method="bgd",
+            settings=ONE_PASS | {"std_init": 0.05},
+            columns={CIFAR10: RowInColumn(settings={key: cifar10_vgg.STEEP[key] for key in ("std_init", "lr")})},
+        ),
     },
     figures=("learning-curves", "stds"),
     presets={
@@ -82,6 +97,7 @@ EXPERIMENT = Experiment(
     },
     notes=(
         "The paper shows these results as figures, without numbers, and names no seed: 2019 is ours.",
+        ONE_PASS_NOTE,
         "VGG11: std_init, eta, initialisation, crops and flips are those of the VGG16-like network without BatchNorm: "
         "the paper does not mention them, nor BatchNorm.",
         "Accuracy and loss on training images are those of the first 10,000 (fewer in other presets), not augmented.",

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from bgd.experiments.builtin.presets import PAPER_SETTINGS, STAND_IN, paper, smoke
+from bgd.experiments.builtin.presets import (
+    ONE_PASS,
+    ONE_PASS_LABEL,
+    ONE_PASS_NOTE,
+    PAPER_SETTINGS,
+    STAND_IN,
+    paper,
+    smoke,
+)
 from bgd.experiments.declaration import Experiment, Preset, Reported, Row, RowInColumn
 from bgd.runs.config import DataConfig, NetConfig, Setup, StreamConfig, TasksConfig, TestConfig
 
@@ -32,6 +40,7 @@ EXPERIMENT = Experiment(
     rows={
         "BBB": Row(method="bbb", settings={"lr": 0.001}, columns=_stds()),
         "BGD": Row(method="bgd", settings=PAPER_SETTINGS, columns=_stds()),
+        ONE_PASS_LABEL: Row(method="bgd", settings=ONE_PASS, columns=_stds()),
         "SGD": Row(method="sgd", settings={"lr": 0.1}),
     },
     seeds=(2019,),
@@ -61,6 +70,7 @@ EXPERIMENT = Experiment(
     },
     notes=(
         "The first 50,000 training images are used, as in the paper; the 10,000 of its validation set are left out.",
+        ONE_PASS_NOTE,
         "BBB has the same prior as BGD (its initial posterior). The learning rates of BBB (Adam, 0.001) and SGD (0.1) "
         "are ours: the paper takes these rows from Blundell et al.",
         STAND_IN,

@@ -27,6 +27,12 @@ PAPER_SETTINGS: dict[str, Any] = {
 }
 """As the paper runs it; but where its authors' training stops at a loss that is not a number, a run here goes on to its
 end, at chance, and reports the collapse."""
+ONE_PASS: dict[str, Any] = PAPER_SETTINGS | {"estimator": "per_example", "mc_samples": 1}
+"""The paper's, but for the estimate: every example has noise of its own, in one forward and backward pass."""
+ONE_PASS_LABEL = "BGD, one pass"
+ONE_PASS_NOTE = (
+    "BGD, one pass: one forward and backward pass, each image with noise of its own; all else as in the paper."
+)
 FAST: dict[str, Any] = {"noise": "hash", "compile": None}
 TINY = DataConfig(name="digits", pad=2, normalise="own", train=400, test=200)
 TINY_IMAGES = DataConfig(name="digits", shape=(3, 32, 32), normalise="own", train=40, test=20)

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from bgd.experiments.builtin.cifar_10_100 import pairs
-from bgd.experiments.builtin.presets import IMAGES_STAND_IN, PAPER_SETTINGS, paper, smoke_images, tiny_mix
+from bgd.experiments.builtin.presets import (
+    IMAGES_STAND_IN,
+    ONE_PASS,
+    ONE_PASS_LABEL,
+    ONE_PASS_NOTE,
+    PAPER_SETTINGS,
+    paper,
+    smoke_images,
+    tiny_mix,
+)
 from bgd.experiments.declaration import Experiment, Preset, Reported, Row
 from bgd.runs.config import (
     AugmentConfig,
@@ -65,6 +74,7 @@ EXPERIMENT = Experiment(
     ),
     rows={
         "BGD": Row(method="bgd", settings=PAPER_SETTINGS | {"std_init": 0.02}),
+        ONE_PASS_LABEL: Row(method="bgd", settings=ONE_PASS | {"std_init": 0.02}),
         "SGD": Row(method="sgd", settings={"lr": 0.001}),
         "Adam": Row(method="adam", settings={"lr": 0.001}),
         "SI": Row(method="si", settings={"lr": 0.001, "coefficient": 0.1}),
@@ -91,6 +101,7 @@ EXPERIMENT = Experiment(
         "paper": paper("the paper's own scale: 20 epochs on each whole data set, one seed", expected_time="2 days"),
     },
     notes=(
+        ONE_PASS_NOTE,
         "The paper gives no momentum for SGD, and names no seeds: none, and 2019, are ours.",
         "The paper takes SI and the Laplace approximations from Ritter et al., who tuned their strength. Ours are not "
         "tuned, with Adam and 0.001: SI with c = 0.1, Laplace with lambda = 1, which is Bayes' rule.",
