@@ -108,3 +108,13 @@ def test_bad_input_is_named() -> None:
         find_std_init(model, loss, batches, factors=(-1.0,))
     with pytest.raises(ValueError, match="no std of"):
         find_std_init(model, lambda net, x, y: loss(net, x, y) * torch.nan, batches[:1])
+
+
+@pytest.mark.parametrize("criterion", [nn.functional.mse_loss, nn.MSELoss()])
+def test_a_criterion_of_torch_will_do(criterion):
+    """It gives what the same loss written as a function of the model gives."""
+    x = torch.randn(32, 3, generator=torch.Generator().manual_seed(0))
+    batches = [(part, part[:, :1]) for part in x.split(8)]
+    model = nn.Linear(3, 1)
+    own = find_std_init(model, lambda net, x, y: (net(x) - y).square().mean(), batches, seed=0)
+    assert find_std_init(model, criterion, batches, seed=0).losses == pytest.approx(own.losses)

@@ -100,7 +100,9 @@ def find_std_init(
 
     Args:
         model: any module; it is copied.
-        loss: ``loss(net, *batch)`` returns the mean loss; a batch that is no tuple is its one argument.
+        loss: a criterion of torch, such as ``nn.functional.cross_entropy`` or ``nn.MSELoss()``, for batches (x, y); or
+            a function of one's own: ``loss(net, *batch)`` returns the mean loss, and a batch that is no tuple is its
+            one argument.
         batches: what to train on, e.g. the first batches of a stream.
         factors: multiples of the default std to try.
         **settings: other settings of :class:`bgd.BGD`, the same for all.
@@ -117,6 +119,7 @@ def find_std_init(
         raise ValueError("there are no batches to try a std on: the iterable is empty")
     if not factors or min(factors) <= 0:
         raise ValueError(f"factors must be positive numbers, got {list(factors)}")
+    loss = _of_model(loss)
     stds = fan_in_stds(list(model.parameters()))
     losses = {factor: _loss_of(model, loss, kept, [factor * std for std in stds], settings) for factor in factors}
     best = min(losses, key=lambda factor: losses[factor])
@@ -125,6 +128,17 @@ def find_std_init(
             f"no std of {list(factors)} times the default gives a finite loss: check the batches and the loss"
         )
     return StdSearch([best * std for std in stds], best, losses)
+
+
+def _of_model(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A criterion of torch compares outputs with targets; as a function of a model and a batch."""
+    if not (isinstance(loss, nn.Module) or getattr(loss, "__module__", None) == "torch.nn.functional"):
+        return loss
+
+    def loss_of_model(net: nn.Module, x: Any, *targets: Any) -> Tensor:
+        return loss(net(x), *targets)
+
+    return loss_of_model
 
 
 def _loss_of(
