@@ -327,3 +327,18 @@ def test_a_too_large_std_names_std_init_and_not_the_data() -> None:
 def train(step: Callable[[], None], steps: int) -> None:
     for _ in range(steps):
         step()
+
+
+def test_a_collapse_between_two_checks_is_noticed_when_asked_at_the_end() -> None:
+    torch.manual_seed(0)
+    model = nn.Linear(4, 2)
+    optimizer = BGD(model.parameters())
+    optimizer.check_posterior()  # nothing has begun
+    model(torch.randn(8, 4)).square().mean().backward()
+    optimizer.step()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CollapseWarning)
+        optimizer.check_posterior()  # a sound posterior
+        optimizer.state[model.weight]["std"].mul_(1e9)
+        with pytest.raises(CollapseWarning, match="by step 1.*exploded"):
+            optimizer.check_posterior()

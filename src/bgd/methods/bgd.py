@@ -133,6 +133,10 @@ class BGDLearner(PosteriorLearner):
         for weights in networks:
             yield functional_call(self.net, weights, (x,))
 
+    def check_posterior(self) -> None:
+        """Warn if stds have exploded or vanished since the optimizer's own last check."""
+        self.optimizer.check_posterior()
+
     def std(self) -> Weights:
         """The std of each weight."""
         state = self.optimizer.state

@@ -318,6 +318,18 @@ class EstimatorOptimizer(PosteriorOptimizer):
                 "use bgd.DistributedBGD, which gives the update of one process"
             )
 
+    def check_posterior(self) -> None:
+        """Warn now if stds have exploded or vanished, rather than at one of the next steps: for the end of training.
+
+        Nothing happens before the first step, or after an earlier warning.
+        """
+        if self.steps and not self._watch.warned:
+            params, groups = self._learning(), self._groups()
+            initial = [std_init_of(p, self.state, groups[p]) for p in params]
+            self._watch.check(
+                examine([self.state[p]["std"] for p in params], initial, [None] * len(params)), self.steps
+            )
+
     def _health(self, step: Step, expectations: Expectations) -> Health:
         groups = self._groups()
         # An embedding's gradient is 0 in all rows that the batch does not use, that of a part that was left out of

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bgd.methods.registry import find_method, settings_of
+from bgd.methods.common.posterior import PosteriorLearner
 from bgd.optim.diagnostics import collapse_warnings_to
 from bgd.runs.build import build_learner, build_stream
 from bgd.runs.checkpoints import CheckpointTimer
@@ -71,6 +72,8 @@ class Runner:
                 self.train_until(event)
                 measure(event)
                 self.checkpoint_or_stop()
+            if isinstance(self.learner, PosteriorLearner):
+                self.learner.check_posterior()
         result = summarise(
             self.config,
             self.folder.metrics.records,

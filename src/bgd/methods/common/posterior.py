@@ -25,6 +25,9 @@ class PosteriorLearner(Base):
         """The std of each weight."""
         raise NotImplementedError
 
+    def check_posterior(self) -> None:
+        """Warn if the posterior has collapsed: asked for once, at the end of a run."""
+
     @torch.no_grad()
     def predict_samples(self, x: Tensor, samples: int, task: int | Tensor | None = None) -> Tensor:
         """The scores of ``samples`` sampled networks, (samples, B, outputs): the same networks at every call."""
