@@ -307,12 +307,14 @@ def test_a_bad_gradient_raises_before_it_reaches_the_posterior(problem: Problem,
     assert optimizer.steps == 1
 
 
-def test_a_bad_batch_can_be_skipped(problem: Problem) -> None:
-    optimizer = shared_bgd(problem.model.parameters(), seed=1, nonfinite="skip", **PAPER)
+@pytest.mark.parametrize("estimator", ["shared", "per_example"])
+def test_a_bad_batch_can_be_skipped(problem: Problem, estimator: str) -> None:
+    settings = {**PAPER, "estimator": estimator, "mc_samples": 2}
+    optimizer = BGD(problem.model.parameters(), seed=1, reduction="sum", nonfinite="skip", **settings)
     before = posterior(optimizer)
     good = problem.x.clone()
     problem.x[3, 2] = float("nan")
-    optimizer.step(problem.closure(optimizer))
+    assert optimizer.step(problem.closure(optimizer)).isnan()  # the loss that it met
     assert all(map(torch.equal, posterior(optimizer), before))
     assert optimizer.skipped_steps == 1
     problem.x = good

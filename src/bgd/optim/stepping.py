@@ -6,7 +6,6 @@ A step estimates, checks that what it found is finite, updates, and cleans up; o
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Literal, overload
 
 import torch
@@ -222,8 +221,11 @@ class EstimatorOptimizer(PosteriorOptimizer):
         expectations: Expectations | None = None
         self._in_step = True
         try:
-            with suppress(SkipStep):
+            try:
                 expectations = self._update(step, lambda: self._estimated(step, estimator))
+                loss = expectations.loss
+            except SkipStep as skipped:
+                loss = skipped.loss
             if expectations is None:
                 self.skipped_steps += 1
                 step.statistics.abort()
@@ -237,7 +239,6 @@ class EstimatorOptimizer(PosteriorOptimizer):
             self._in_step = False
             step.write(None)
         self.steps += 1
-        loss = expectations.loss if expectations is not None else step.sums.mean_loss()
         if expectations is not None and self._watch.due(self.steps):  # may raise, where warnings are errors
             self._watch.check(self._health(step, expectations), self.steps)
             if self.steps <= FIRST_STEPS:
@@ -286,7 +287,7 @@ class EstimatorOptimizer(PosteriorOptimizer):
     def _refuse(self, step: Step, expectations: Expectations, wrong: list[int], what: str) -> None:
         """Skip the step or raise, for what is wrong with these parameters."""
         if self.nonfinite == "skip":
-            raise SkipStep
+            raise SkipStep(expectations.loss)
         names = ", ".join(self.name_of(step.params[i]) for i in wrong[:5])
         message = self._health(step, expectations).message
         if message is None and (noise := noise_ratio(step.means, step.stds)) > DROWNED:
@@ -373,4 +374,12 @@ class EstimatorOptimizer(PosteriorOptimizer):
 
 
 class SkipStep(Exception):
-    """A step without a finite gradient, to be skipped."""
+    """A step without a finite gradient, to be skipped.
+
+    Attributes:
+        loss: what the step would have returned.
+    """
+
+    def __init__(self, loss: Tensor | None) -> None:
+        super().__init__()
+        self.loss = loss
