@@ -340,5 +340,5 @@ def test_a_collapse_between_two_checks_is_noticed_when_asked_at_the_end() -> Non
         warnings.simplefilter("error", CollapseWarning)
         optimizer.check_posterior()  # a sound posterior
         optimizer.state[model.weight]["std"].mul_(1e9)
-        with pytest.raises(CollapseWarning, match="by step 1.*exploded"):
+        with pytest.raises(CollapseWarning, match=r"by step 1.*exploded"):
             optimizer.check_posterior()

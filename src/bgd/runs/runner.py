@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from bgd.methods.registry import find_method, settings_of
 from bgd.methods.common.posterior import PosteriorLearner
+from bgd.methods.registry import find_method, settings_of
 from bgd.optim.diagnostics import collapse_warnings_to
 from bgd.runs.build import build_learner, build_stream
 from bgd.runs.checkpoints import CheckpointTimer
