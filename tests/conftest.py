@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from frozen import freeze
 from hypothesis import settings
 
 # Small tensors gain nothing from threads, and on a busy machine threads that wait for each other cost a lot.
@@ -12,6 +13,11 @@ torch.set_num_threads(1)
 # The machine may be busy (no deadline), and a failure must come back on the next run (no randomness).
 settings.register_profile("bgd", deadline=None, derandomize=True)
 settings.load_profile("bgd")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """All is imported: see tests/helpers/frozen.py."""
+    freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -5,6 +5,7 @@ import gc
 
 import pytest
 import torch
+from frozen import freeze
 from shared_bgd import shared_bgd
 from torch import nn
 
@@ -130,3 +131,4 @@ def test_a_frozen_garbage_collector_is_warned_of() -> None:
             optimizer.step(closure_of(model, x))
     finally:
         gc.unfreeze()
+        freeze()
