@@ -28,6 +28,14 @@ def _own_figures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """What a test kills is a process and not the machine: the system keeps what was written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda _: None)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     """Networks and data of a test are the same whatever ran before it."""

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import gc
 
-_count = gc.get_freeze_count
-_ours = 0
+count = gc.get_freeze_count
 
 
 def freeze() -> None:
-    """Freeze what is alive; ``gc.get_freeze_count`` then counts only what others freeze."""
-    global _ours
+    """Freeze what is alive; an optimizer, which warns where modules may be frozen, does not learn of it."""
     gc.collect()
     gc.freeze()
-    _ours = _count()
-    gc.get_freeze_count = lambda: max(0, _count() - _ours)
+    gc.get_freeze_count = lambda: 0
