@@ -40,3 +40,10 @@ def test_no_published_number_has_changed_since(folder):
     """Measured by a benchmark again: ``make digests``."""
     covered = sorted(path.name for path in folder.iterdir() if path.name not in (FILE, "remarks.md"))
     check_files(folder, covered, covered, "since it was published", "restore it")
+
+
+@pytest.mark.parametrize("folder", sorted((ROOT / "results").glob("*-short*/")), ids=lambda path: path.name)
+def test_remarks_on_shortened_runs_quote_no_accuracies_of_the_paper(folder):
+    """Nor do tables and verdicts: a run too short to agree is too short to differ."""
+    text = " ".join((folder / "remarks.md").read_text(encoding="utf-8").split())
+    assert not re.findall(r"\bpaper\b(?:'s)?[^.;:]{0,30}? \d\d(?:\.\d+)? ?(?:±|%|\))", text)
