@@ -80,8 +80,10 @@ def check_header(header: Mapping[str, Any], numbers: int) -> None:
             raise ValueError(f"{name!r} is {header[name]!r}")
     if not 0 < len(set(columns)) == len(columns) <= numbers:
         raise ValueError("'columns' is empty, too long, or names one twice")
-    if width is not None and (type(width) is not int or columns[:width] != [str(i) for i in range(width)]):
-        raise ValueError(f"'width' is {width!r}")
+    if width is not None:
+        whole("width", width, len(columns))
+        if columns[:width] != [str(i) for i in range(width)]:
+            raise ValueError(f"'width' is {width!r}")
 
 
 def finite(name: str, values: Any, count: int) -> list[float]:
