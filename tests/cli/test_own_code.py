@@ -68,10 +68,9 @@ def test_a_method_and_a_net_by_name(folder):
     assert (config["method"], config["setup"]["net"]["name"]) == ("mycode.plain:Plain", "mycode.nets:build")
 
 
-def test_an_interrupted_run_is_resumed_from_another_folder(folder, tmp_path):
+def test_an_interrupted_run_is_resumed_from_another_folder(folder, tmp_path, monkeypatch):
     serial = ["--executor", "serial", "--out", str(tmp_path / "out")]
-    done = bgd("run", *SMOKE, "--row", "mycode.plain:Plain", *serial, cwd=folder)
-    assert done.returncode == 0, done.stderr
+    assert in_this_process(monkeypatch, folder, "run", *SMOKE, "--row", "mycode.plain:Plain", *serial) == 0
     [result] = (tmp_path / "out").rglob("result.json")
     before = result.read_bytes()
     result.unlink()
