@@ -32,6 +32,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
+from bgd.optim.estimators.precision import in_few_digits
 from bgd.optim.noise import fold
 
 POOL = 1 << 20
@@ -141,10 +142,11 @@ class Perturbation(TorchFunctionMode):
         out = F.linear(input, self._if_shared(weight), self._if_shared(bias))
         if (i := self._number(weight, "linear")) is None:
             return self._add_bias_noise(out, bias, layout, 0)
-        signed, noise = input * self._signs(i, 1, weight.shape[1], input, layout), self._noise[i].to(input.dtype)
+        few = in_few_digits(input, out.numel() * weight.shape[1])
+        signed, noise = few * self._signs(i, 1, weight.shape[1], few, layout), self._noise[i].to(few.dtype)
         if self._uses[i] == "embedding":  # its rows have no signs
             return self._add_bias_noise(out + F.linear(signed, noise), bias, layout, 0)
-        noisy = F.linear(signed, noise, self._bias_noise(bias, i, input.dtype))
+        noisy = F.linear(signed, noise, self._bias_noise(bias, i, few.dtype))
         return torch.addcmul(out, self._signs(i, 0, weight.shape[0], out, layout), noisy)
 
     def _convolution(
@@ -157,10 +159,11 @@ class Perturbation(TorchFunctionMode):
         out = func(input, self._if_shared(weight), self._if_shared(bias), *args, **kwargs)
         if (i := self._number(weight, "convolution")) is None:
             return self._add_bias_noise(out, bias, layout, dims)
-        r = self._signs(i, int(not transposed), input.shape[1], input, layout, spatial=dims)
+        few = in_few_digits(input, _products(out, input, weight, transposed))
+        r = self._signs(i, int(not transposed), input.shape[1], few, layout, spatial=dims)
         s = self._signs(i, int(transposed), out.shape[1], out, layout, spatial=dims)
-        noise, bias_noise = self._noise[i].to(input.dtype), self._bias_noise(bias, i, input.dtype)
-        return torch.addcmul(out, s, func(input * r, noise, bias_noise, *args, **kwargs))
+        noise, bias_noise = self._noise[i].to(few.dtype), self._bias_noise(bias, i, few.dtype)
+        return torch.addcmul(out, s, func(few * r, noise, bias_noise, *args, **kwargs))
 
     def _embedding(
         self, input: Tensor, weight: Tensor, padding_idx: int | None = None, *args: Any, **kwargs: Any
@@ -258,6 +261,12 @@ class Perturbation(TorchFunctionMode):
             if isinstance(value, list | tuple) and any(id(one) in numbers for one in value):
                 return True
         return False
+
+
+def _products(out: Tensor, input: Tensor, weight: Tensor, transposed: bool) -> int:
+    """How many products of two numbers a convolution takes."""
+    each = weight.numel() // max(weight.shape[0], 1)
+    return (input if transposed else out).numel() * each
 
 
 def _leaves_values_alone(func: Callable[..., Any]) -> bool:
