@@ -206,7 +206,8 @@ class BGD(EstimatorOptimizer):
         if expectations.compiled or self.compile:
             self._compiled_update(posterior, expectations, limits)
         else:
-            update_in_place(posterior, expectations.sums(), limits, expectations.scale, expectations.in_stds)
+            found = expectations
+            update_in_place(posterior, found.sums(), limits, found.scale, found.in_stds, found.ends)
 
     def _update_implicitly(self, step: Step, estimate: Callable[[], Expectations]) -> Expectations:
         """The fixed point of the update, where the expectations are those of the posterior that it gives."""

@@ -105,6 +105,10 @@ class PerExample:
 
     def enter(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """A module begins to run."""
+        if self._mode is not None and not self._time_first:  # where no module has time first, there is little to do
+            self._inside.append(False)
+            self._seen[id(module)] = self._mode.batch
+            return
         if self._mode is not None:
             check_time_first(module, args, self._mode.batch)
             self._inside.append(self._inside[-1] or is_time_first(module))
@@ -154,7 +158,7 @@ class PerExample:
         self._mode = Perturbation(
             self.step.params, self._noise, batch, key, self.shared, place=place, cautious=self._time_first
         )
-        keep_out_of_compiled_graphs(Perturbation, "__torch_function__")
+        keep_out_of_compiled_graphs(Perturbation, "call_eagerly")
         self._mode.__enter__()  # type: ignore[no-untyped-call]
 
     @torch.no_grad()

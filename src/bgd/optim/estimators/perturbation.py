@@ -51,9 +51,9 @@ _PLAIN = {
 
 
 @cache
-def _sign_table(device: torch.device) -> Tensor:
+def _sign_table(device: torch.device, dtype: torch.dtype) -> Tensor:
     bits = torch.randint(0, 2, (POOL,), generator=torch.Generator().manual_seed(20180310))
-    return (bits.float() * 2 - 1).to(device)
+    return (bits.float() * 2 - 1).to(device, dtype)
 
 
 def signs(key: int, rows: int, columns: int, like: Tensor, place: tuple[int, int] = (0, 1)) -> Tensor:
@@ -65,11 +65,12 @@ def signs(key: int, rows: int, columns: int, like: Tensor, place: tuple[int, int
     part, parts = place
     size = rows * columns
     need = size * parts
-    table = _sign_table(like.device)
-    if need > len(table):
-        table = table.repeat(-(-need // len(table)) + 1)
-    start = key % (len(table) - need + 1)
-    return table[start + part * size : start + (part + 1) * size].view(rows, columns).to(like.dtype)
+    table, length = _sign_table(like.device, like.dtype), POOL
+    if need > length:
+        times = -(-need // length) + 1
+        table, length = table.repeat(times), times * length
+    start = key % (length - need + 1) + part * size
+    return table.as_strided((rows, columns), (columns, 1), start)
 
 
 class Perturbation(TorchFunctionMode):
@@ -117,7 +118,15 @@ class Perturbation(TorchFunctionMode):
     ) -> Any:
         """Replace a function that is given one of the parameters by its perturbed form."""
         del types
-        kwargs = kwargs or {}
+        run = self.call_eagerly if torch.compiler.is_dynamo_compiling() else self.call
+        return run(func, args, kwargs or {})
+
+    def call_eagerly(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """:meth:`call`, kept out of compiled graphs."""
+        return self.call(func, args, kwargs)
+
+    def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function, perturbed where it is given one of the parameters."""
         if func is F.multi_head_attention_forward:
             return self._attention(args, kwargs)
         if not self._has_parameter(args, kwargs) or _leaves_values_alone(func):
