@@ -1,8 +1,8 @@
-"""In which format noise is multiplied: bfloat16 where the processor has instructions for it, since noise needs few digits.
+"""In which format noise is multiplied: bfloat16 where the processor has instructions for it.
 
-A perturbed layer is y = M x + noise. The first product keeps the format of the network; the second is N(0, 1) times a
-std, and a rounding of 2^-9 of a random number changes neither its mean nor its variance by anything that could be
-measured. What E[g] is made of, the products with the mean and with the gradients at the outputs, stays as it is.
+A perturbed layer is y = M x + noise. The first product keeps the format of the network, and so does the gradient of M,
+which is E[g]. The second is with random numbers, and needs few digits: rounding changes each by at most 2^-9 of itself,
+up as often as down, which is far below what one draw differs from another.
 """
 
 from __future__ import annotations
