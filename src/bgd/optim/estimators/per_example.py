@@ -15,7 +15,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +27,7 @@ from bgd.optim.estimators.hooks import hook, in_backward, is_transforming, keep_
 from bgd.optim.estimators.inputs import batch_size_of, check_time_first, is_time_first
 from bgd.optim.estimators.passes import Closure, Host, Reduction
 from bgd.optim.estimators.perturbation import Perturbation
+from bgd.optim.noise import NoiseKind
 from bgd.optim.validation import check_batch_size
 
 
@@ -37,6 +38,9 @@ class PerExample:
         host: the optimizer.
         shared: numbers of parameters that are known to be used in several ways, and so get one sample for the batch.
     """
+
+    samples_networks: ClassVar[bool] = False
+    default_noise: ClassVar[NoiseKind] = "table"
 
     def __init__(self, host: Host, shared: frozenset[int] = frozenset()) -> None:
         self._host = host

@@ -24,7 +24,7 @@ def multiplies_bfloat16() -> bool:
     True
     """
     supported = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
-    return bool(supported()) and torch.backends.mkldnn.is_available()
+    return bool(supported()) and torch._C._has_mkldnn
 
 
 def in_few_digits(x: Tensor, products: int) -> Tensor:
