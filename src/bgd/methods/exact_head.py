@@ -43,6 +43,7 @@ class ExactHead(Base):
         ridge: precision of the prior, for features with |phi|^2 = 1 on average.
         discount: gamma: an example counts gamma^age, with its age in examples. None: 0.9995 for "trained", else 1.
         scale: length scale of "fourier" in units of the median distance between inputs.
+        windows: each unit of "fourier" or "relu" sees a random square of an image instead of all of it.
         size: of a patch, in pixels.
         pool: regions along each side of an image, in which responses to patches are averaged.
         threshold: below which the response to a patch does not count.
@@ -70,6 +71,7 @@ class ExactHead(Base):
         ridge: float = 0.01,
         discount: float | None = None,
         scale: float = 1.0,
+        windows: bool = False,
         size: int = 6,
         pool: int = 2,
         threshold: float = 0.25,
@@ -85,6 +87,7 @@ class ExactHead(Base):
             raise MethodError("features='trained' move while they are trained: use a discount below 1, as 0.9995")
         optimizer = BGD(net.parameters(), seed=seed) if self.trained else torch.optim.SGD(net.parameters(), lr=0.0)
         super().__init__(net, outputs, optimizer)
+        self.windows = windows
         self.features, self.units, self.seed, self.mirror = features, units, fold(seed, _FEATURES), mirror
         self.own = {"scale": scale, "size": size, "pool": pool, "threshold": threshold}
         gamma = (0.9995 if self.trained else 1.0) if discount is None else discount
@@ -98,9 +101,9 @@ class ExactHead(Base):
         """The features by their name, for inputs of a shape."""
         own, seed = self.own, self.seed
         if self.features == "fourier":
-            return Fourier(shape, self.units, scales=(own["scale"],), seed=seed)
+            return Fourier(shape, self.units, (own["scale"],), seed, self.windows)
         if self.features == "relu":
-            return RandomReLU(shape, self.units, seed=seed)
+            return RandomReLU(shape, self.units, seed, self.windows)
         if self.features == "patches":
             return Patches(shape, self.units, int(own["size"]), int(own["pool"]), own["threshold"], seed)
         if self.features == "identity":
