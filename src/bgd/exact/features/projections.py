@@ -76,10 +76,7 @@ class Projection(Features):
         """The mean of the first inputs and the median distances between them, of all pixels or of each window."""
         x = x.flatten(1)
         self.mean.copy_(x.mean(0))
-        if self.windows:
-            squares = self._window_distances(x)
-        else:
-            squares = torch.pdist(x[:PAIRS].double())[:, None].square()
+        squares = self._window_distances(x) if self.windows else torch.pdist(x[:PAIRS].double())[:, None].square()
         squares[squares == 0] = torch.nan  # equal inputs say nothing about lengths
         if not squares.isnan().all():
             smallest = 0.02 * squares.nanmean()  # of a window at an edge where hardly anything happens
