@@ -19,6 +19,7 @@ that are bfloat16 numbers are multiplied as such and added up in float32, which 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -81,6 +82,19 @@ class Posterior(NamedTuple):
         tensor([1.], dtype=torch.float64)
         """
         return self.residual.clamp_min(0) / self.examples if self.examples > 0 else torch.ones_like(self.residual)
+
+    def log_evidence(self, ridge: float) -> Tensor:
+        """log p(all targets) of each output under the prior that it was solved with, (K,): choose the ridge by its sum.
+
+        log N(Y; 0, s^2 (I + X X^T / ridge)) = -n/2 (log(2 pi s^2) + 1) - log det L / 2 + D/2 log ridge, at the best s.
+
+        >>> sums = add(empty(1, 1), torch.ones(2, 1), torch.tensor([[1.0], [0.0]]))
+        >>> round(float(solve(sums, 1.0).log_evidence(1.0)), 4)  # N(y; 0, I / 3 + 1 / 3), s^2 = 1 / 3
+        -2.2886
+        """
+        log_det = 2 * self.factor.diagonal().log().sum()
+        fit = self.examples * ((2 * math.pi * self.noise_variance()).log() + 1)
+        return (len(self.factor) * math.log(ridge) - log_det - fit) / 2
 
 
 def empty(dim: int, outputs: int, device: torch.device | str = "cpu") -> Statistics:

@@ -29,8 +29,8 @@ class ExactHead(Base):
     the same for every order of the data: in class learning too it is the head trained on everything at once. The
     network of the run is not used, except by the features "net" and "trained". See :mod:`bgd.exact`.
 
-    Scores are c W^T phi, whose softmax is calibrated by the sharpness c (:mod:`bgd.exact.sharpness`). The Gaussian's own
-    probabilities, c = 1 / s^2 with s^2 the mean squared error, are far too certain, since errors are not Gaussian. The
+    Scores are c W^T phi, whose softmax is calibrated by the sharpness c (:mod:`bgd.exact.sharpness`). The Gaussian's
+    own probabilities, c = 1 / s^2 with s^2 the mean squared error, are far too certain, since errors are not Gaussian. The
     loss of training is that of the latest 1,024 examples before they were learnt, by an earlier posterior, since to
     solve costs D^3 / 3. Predictions are of all data.
 
