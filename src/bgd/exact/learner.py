@@ -66,7 +66,8 @@ def compute(features: Features, x: Tensor, dtype: torch.dtype) -> Tensor:
     [[0.30078125, 1.0]]
     """
     with products(dtype):
-        return features(x).to(dtype)
+        phi: Tensor = features(x).to(dtype)
+    return phi
 
 
 class Block(NamedTuple):

@@ -84,7 +84,7 @@ class Posterior(NamedTuple):
         return self.residual.clamp_min(0) / self.examples if self.examples > 0 else torch.ones_like(self.residual)
 
     def log_evidence(self, ridge: float) -> Tensor:
-        """log p(all targets) of each output under the prior that it was solved with, (K,): choose the ridge by its sum.
+        """The log density of all targets of each output under the prior, (K,): choose the ridge by its sum.
 
         log N(Y; 0, s^2 (I + X X^T / ridge)) = -n/2 (log(2 pi s^2) + 1) - log det L / 2 + D/2 log ridge, at the best s.
 

@@ -30,9 +30,9 @@ class ExactHead(Base):
     network of the run is not used, except by the features "net" and "trained". See :mod:`bgd.exact`.
 
     Scores are c W^T phi, whose softmax is calibrated by the sharpness c (:mod:`bgd.exact.sharpness`). The Gaussian's
-    own probabilities, c = 1 / s^2 with s^2 the mean squared error, are far too certain, since errors are not Gaussian. The
-    loss of training is that of the latest 1,024 examples before they were learnt, by an earlier posterior, since to
-    solve costs D^3 / 3. Predictions are of all data.
+    own probabilities, c = 1 / s^2 with s^2 the mean squared error, are far too certain, since errors are not Gaussian.
+    The loss of training is that of the latest 1,024 examples before they were learnt, by an earlier posterior, since
+    to solve costs D^3 / 3. Predictions are of all data.
 
     Args:
         features: "fourier": random Fourier features of vectors. "relu": random ReLU units. "patches": whitened random
