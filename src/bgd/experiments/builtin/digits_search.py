@@ -1,0 +1,65 @@
+"""The search behind the demo: every setting that its baselines were tuned over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bgd.experiments.builtin import digits
+from bgd.experiments.builtin.digits import CLASSES, COLUMNS, SETUP, TRICK, WITH_TRICK, in_column
+from bgd.experiments.declaration import Experiment, Preset, Row, RowInColumn
+from bgd.runs.config import Setup
+
+SGD_RATES, ADAM_RATES = (0.01, 0.03, 0.1, 0.3), (0.0003, 0.001, 0.003, 0.01)
+COEFFICIENTS = (0.1, 1, 10, 100)
+EWC = [{"lr": lr, "coefficient": c} for lr in (0.03, 0.1) for c in COEFFICIENTS]
+EWC_AT_BOUNDARIES = [{"lr": lr, "coefficient": c} for lr in (0.001, 0.003) for c in (1, 10, 100, 1000)]
+
+
+def _row(method: str, number: int) -> Row:
+    columns = {
+        column: RowInColumn(settings=in_column(method, column) | candidates(method, column)[number])
+        for column in COLUMNS
+    }
+    return Row(method=method, columns=columns)
+
+
+def candidates(method: str, column: str) -> list[dict[str, Any]]:
+    """The settings that a baseline was tried with in a column.
+
+    >>> candidates("adam", CLASSES)[0], len(candidates("online-ewc", CLASSES))
+    ({'lr': 0.0003}, 8)
+    """
+    if method == "online-ewc":
+        return EWC_AT_BOUNDARIES if column == CLASSES else EWC
+    return [{"lr": lr} for lr in (SGD_RATES if method == "sgd" else ADAM_RATES)]
+
+
+def _with_trick(number: int) -> Row:
+    return Row(method="sgd", settings=candidates("sgd", CLASSES)[number], setup=WITH_TRICK, only=(CLASSES,))
+
+
+EXPERIMENT = Experiment(
+    name="digits-search",
+    title="The demo's baselines: every setting that was tried",
+    shows="The best of each method in each column is what `bgd run digits` shows, on other seeds.",
+    setup=SETUP,
+    columns={name: setup for name, setup in COLUMNS.items()},
+    rows={
+        **{f"SGD, {number + 1}": _row("sgd", number) for number in range(4)},
+        **{f"SGD{TRICK}, {number + 1}": _with_trick(number) for number in range(4)},
+        **{f"Adam, {number + 1}": _row("adam", number) for number in range(4)},
+        **{f"Online EWC, {number + 1}": _row("online-ewc", number) for number in range(8)},
+    },
+    seeds=(101, 102),
+    presets={
+        "smoke": digits.EXPERIMENT.presets["smoke"].model_copy(update={"settings": {}}),
+        "quick": Preset(expected_time="2 min", about="one seed", seeds=(101,)),
+        "paper": Preset(expected_time="4 min", about="two seeds, which the demo does not use"),
+    },
+    notes=(
+        f"SGD: learning rates {', '.join(map(str, SGD_RATES))}. Adam: {', '.join(map(str, ADAM_RATES))}. "
+        "Online EWC: SGD at 0.03 and 0.1, with coefficients "
+        f"{', '.join(map(str, COEFFICIENTS))}, consolidated every iteration; for new classes Adam at 0.001 and 0.003, "
+        "with 1, 10, 100, 1000, at boundaries.",
+    ),
+)
