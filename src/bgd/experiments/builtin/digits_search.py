@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from bgd.experiments.builtin import digits
-from bgd.experiments.builtin.digits import CLASSES, COLUMNS, SETUP, TRICK, WITH_TRICK, in_column
+from bgd.experiments.builtin.digits import CLASSES, COLUMNS, FADING, SETUP, STREAM, TRICK, WITH_TRICK, in_column
 from bgd.experiments.declaration import Experiment, Preset, Row, RowInColumn
 from bgd.runs.config import Setup
 
 SGD_RATES, ADAM_RATES = (0.01, 0.03, 0.1, 0.3), (0.0003, 0.001, 0.003, 0.01)
+STDS = (0.05, 0.1, 0.2, 0.3)
 COEFFICIENTS = (0.1, 1, 10, 100)
 EWC = [{"lr": lr, "coefficient": c} for lr in (0.03, 0.1) for c in COEFFICIENTS]
 EWC_AT_BOUNDARIES = [{"lr": lr, "coefficient": c} for lr in (0.001, 0.003) for c in (1, 10, 100, 1000)]
 
 
-def _row(method: str, number: int) -> Row:
+def _row(method: str, number: int, only: tuple[str, ...] = tuple(COLUMNS)) -> Row:
     columns = {
-        column: RowInColumn(settings=in_column(method, column) | candidates(method, column)[number])
-        for column in COLUMNS
+        column: RowInColumn(settings=in_column(method, column) | candidates(method, column)[number]) for column in only
     }
-    return Row(method=method, columns=columns)
+    return Row(method=method, columns=columns, only=only)
 
 
 def candidates(method: str, column: str) -> list[dict[str, Any]]:
@@ -31,6 +31,8 @@ def candidates(method: str, column: str) -> list[dict[str, Any]]:
     """
     if method == "online-ewc":
         return EWC_AT_BOUNDARIES if column == CLASSES else EWC
+    if method == "bgd":
+        return [{"std_init": std} for std in STDS]
     return [{"lr": lr} for lr in (SGD_RATES if method == "sgd" else ADAM_RATES)]
 
 
@@ -43,8 +45,9 @@ EXPERIMENT = Experiment(
     title="The demo's baselines: every setting that was tried",
     shows="The best of each method in each column is what `bgd run digits` shows, on other seeds.",
     setup=SETUP,
-    columns={name: setup for name, setup in COLUMNS.items()},
+    columns=COLUMNS,
     rows={
+        **{f"BGD, {number + 1}": _row("bgd", number, (FADING, STREAM)) for number in range(4)},
         **{f"SGD, {number + 1}": _row("sgd", number) for number in range(4)},
         **{f"SGD{TRICK}, {number + 1}": _with_trick(number) for number in range(4)},
         **{f"Adam, {number + 1}": _row("adam", number) for number in range(4)},
@@ -57,7 +60,7 @@ EXPERIMENT = Experiment(
         "paper": Preset(expected_time="4 min", about="two seeds, which the demo does not use"),
     },
     notes=(
-        f"SGD: learning rates {', '.join(map(str, SGD_RATES))}. Adam: {', '.join(map(str, ADAM_RATES))}. "
+        f"BGD: std_init {', '.join(map(str, STDS))}. SGD: learning rates {', '.join(map(str, SGD_RATES))}. Adam: {', '.join(map(str, ADAM_RATES))}. "
         "Online EWC: SGD at 0.03 and 0.1, with coefficients "
         f"{', '.join(map(str, COEFFICIENTS))}, consolidated every iteration; for new classes Adam at 0.001 and 0.003, "
         "with 1, 10, 100, 1000, at boundaries.",
