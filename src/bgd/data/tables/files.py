@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bgd.data.extras import needs_extra
-from bgd.data.tables.river import RIVER_TABLES
 from bgd.data.tables.rewired import rewired_digits
+from bgd.data.tables.river import RIVER_TABLES
 from bgd.data.tables.types import Table, from_frame
 from bgd.data.types import DataError
 from bgd.errors import BGDError, suggest

@@ -112,9 +112,9 @@ EXPERIMENT = Experiment(
         "paper": Preset(expected_time="2 min", about="five seeds (this demo is not in the paper)"),
     },
     notes=(
-        "SGD, Adam and BGD, tuned (its std_init) each have the best of four settings in each column, Online EWC the best "
-        "of eight, by their mean on seeds 101 and 102, which are not shown here, on the same test images. `bgd show "
-        "digits-search` lists all. BGD, the exact head and StreamClassifier are the defaults.",
+        "Tuned: SGD, Adam and BGD (its std_init) have the best of four settings in each column, Online EWC the best of "
+        "eight, by the mean on seeds 101 and 102, which are not shown here, on the same test images; `bgd show "
+        "digits-search` lists them. BGD, the exact head and StreamClassifier are the defaults.",
         "The exact head sees every image once, the networks ten times.",
     ),
 )

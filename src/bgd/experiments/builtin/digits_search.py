@@ -7,7 +7,6 @@ from typing import Any
 from bgd.experiments.builtin import digits
 from bgd.experiments.builtin.digits import CLASSES, COLUMNS, FADING, SETUP, STREAM, TRICK, WITH_TRICK, in_column
 from bgd.experiments.declaration import Experiment, Preset, Row, RowInColumn
-from bgd.runs.config import Setup
 
 SGD_RATES, ADAM_RATES = (0.01, 0.03, 0.1, 0.3), (0.0003, 0.001, 0.003, 0.01)
 STDS = (0.05, 0.1, 0.2, 0.3)
@@ -40,6 +39,10 @@ def _with_trick(number: int) -> Row:
     return Row(method="sgd", settings=candidates("sgd", CLASSES)[number], setup=WITH_TRICK, only=(CLASSES,))
 
 
+def _listed(values: tuple[float, ...]) -> str:
+    return ", ".join(f"{value:g}" for value in values)
+
+
 EXPERIMENT = Experiment(
     name="digits-search",
     title="The demo's baselines: every setting that was tried",
@@ -60,9 +63,8 @@ EXPERIMENT = Experiment(
         "paper": Preset(expected_time="4 min", about="two seeds, which the demo does not use"),
     },
     notes=(
-        f"BGD: std_init {', '.join(map(str, STDS))}. SGD: learning rates {', '.join(map(str, SGD_RATES))}. Adam: {', '.join(map(str, ADAM_RATES))}. "
-        "Online EWC: SGD at 0.03 and 0.1, with coefficients "
-        f"{', '.join(map(str, COEFFICIENTS))}, consolidated every iteration; for new classes Adam at 0.001 and 0.003, "
-        "with 1, 10, 100, 1000, at boundaries.",
+        f"BGD: std_init {_listed(STDS)}. SGD: learning rates {_listed(SGD_RATES)}. Adam: {_listed(ADAM_RATES)}. "
+        f"Online EWC: SGD at 0.03 and 0.1, with coefficients {_listed(COEFFICIENTS)}, consolidated every iteration; for "
+        "new classes Adam at 0.001 and 0.003, with 1, 10, 100, 1000, at boundaries.",
     ),
 )
