@@ -64,7 +64,7 @@ EXPERIMENT = Experiment(
     },
     notes=(
         f"BGD: std_init {_listed(STDS)}. SGD: learning rates {_listed(SGD_RATES)}. Adam: {_listed(ADAM_RATES)}. "
-        f"Online EWC: SGD at 0.03 and 0.1, with coefficients {_listed(COEFFICIENTS)}, consolidated every iteration; for "
-        "new classes Adam at 0.001 and 0.003, with 1, 10, 100, 1000, at boundaries.",
+        f"Online EWC: SGD at 0.03 and 0.1, with coefficients {_listed(COEFFICIENTS)}, consolidated every iteration; "
+        "for new classes Adam at 0.001 and 0.003, with 1, 10, 100, 1000, at boundaries.",
     ),
 )
