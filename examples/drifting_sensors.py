@@ -34,7 +34,7 @@ def follow(x: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
         p = learner.predict_proba(rows)
         right.append(p.argmax(1) == labels)
         surprise.append(-np.log(np.maximum(p[np.arange(len(p)), labels], 1e-6)))
-        doubt.append(learner.predict_std(rows).mean(1))
+        doubt.append(learner.predict_std(rows[:4]).mean(1))
         alarms += [event.at + BATCH for event in alarm.update_many(surprise[-1])]
         learner.partial_fit(rows, labels)
     return {
@@ -45,11 +45,11 @@ def follow(x: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def smooth(values: np.ndarray) -> np.ndarray:
+def smooth(values: np.ndarray, window: int = WINDOW) -> np.ndarray:
     """The mean of the last examples."""
     total = np.cumsum(np.concatenate([[0.0], values]))
     last = np.arange(1, len(total))
-    first = np.maximum(last - WINDOW, 0)
+    first = np.maximum(last - window, 0)
     return (total[last] - total[first]) / (last - first)
 
 
@@ -58,7 +58,7 @@ def draw(found: dict[str, np.ndarray], file: str) -> None:
     figure, (top, bottom) = plt.subplots(2, 1, figsize=(9, 4.4), sharex=True, layout="constrained")
     top.plot(100 * smooth(found["right"]), color="#1f4e79")
     top.set(ylabel="right, %", title=f"StreamClassifier on rewired sensors, mean of the last {WINDOW} examples")
-    bottom.plot(smooth(found["doubt"]), color="#a33b20")
+    bottom.plot(np.arange(len(found["doubt"])) * BATCH / 4, smooth(found["doubt"], WINDOW // 4), color="#a33b20")
     bottom.set(ylabel="epistemic std", xlabel="examples")
     for axis in (top, bottom):
         for at in found["alarms"]:

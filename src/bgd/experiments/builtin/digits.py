@@ -40,15 +40,15 @@ WITH_TRICK = Setup(loss_over="batch")
 EVERY: dict[str, Any] = {"consolidate_every": 1, "optimizer": "sgd"}
 
 TUNED: dict[str, dict[str, dict[str, Any]]] = {
-    "BGD, tuned": {FADING: {"std_init": 0.2}, STREAM: {"std_init": 0.1}},
-    "SGD": {FADING: {"lr": 0.03}, CLASSES: {"lr": 0.03}, STREAM: {"lr": 0.1}},
-    "Adam": {FADING: {"lr": 0.001}, CLASSES: {"lr": 0.001}, STREAM: {"lr": 0.003}},
+    "BGD, tuned": {FADING: {"std_init": 0.2}, STREAM: {"std_init": 0.05}},
+    "SGD": {FADING: {"lr": 0.1}, CLASSES: {"lr": 0.3}, STREAM: {"lr": 0.1}},
+    "SGD" + TRICK: {CLASSES: {"lr": 0.03}},
+    "Adam": {FADING: {"lr": 0.001}, CLASSES: {"lr": 0.003}, STREAM: {"lr": 0.003}},
     "Online EWC": {
         FADING: {"lr": 0.1, "coefficient": 10},
-        CLASSES: {"lr": 0.001, "coefficient": 100},
-        STREAM: {"lr": 0.1, "coefficient": 0.1},
+        CLASSES: {"lr": 0.003, "coefficient": 1},
+        STREAM: {"lr": 0.1, "coefficient": 1},
     },
-    "SGD" + TRICK: {CLASSES: {"lr": 0.1}},
 }
 """The best setting of each method in each column, by the experiment digits-search; a test compares."""
 
