@@ -1,7 +1,7 @@
 """A stream whose sensors are rewired twice, and nobody says so: it is noticed, and learnt again.
 
-The 1,797 digits of scikit-learn come three times; from the second time on their 64 pixels arrive in another order. Every
-batch is predicted before it is learnt. Needs `bgd[streams]`, takes some seconds and writes a picture:
+The 1,797 digits of scikit-learn come three times; from the second time on their 64 pixels arrive in another order.
+Every batch is predicted before it is learnt. Needs `bgd[streams]`, takes some seconds and writes a picture:
 
     python examples/drifting_sensors.py --out drifting_sensors.png
 """
@@ -25,7 +25,7 @@ WINDOW = 200
 
 
 def follow(x: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
-    """Predict each batch, then learn it; returns what was right, the surprise, the doubt, and when alarms were raised."""
+    """Predict each batch, then learn it; returns what was right, surprise, doubt, and the times of alarms."""
     learner, alarm = StreamClassifier(), DriftAlarm(every=10_000)
     learner.partial_fit(x[:BATCH], y[:BATCH], classes=np.arange(10))
     right, surprise, doubt, alarms = [], [], [], []

@@ -8,11 +8,17 @@ from bgd.experiments.builtin import digits
 from bgd.experiments.builtin.digits import CLASSES, COLUMNS, FADING, SETUP, STREAM, TRICK, WITH_TRICK, in_column
 from bgd.experiments.declaration import Experiment, Preset, Row, RowInColumn
 
-SGD_RATES, ADAM_RATES = (0.01, 0.03, 0.1, 0.3), (0.0003, 0.001, 0.003, 0.01)
+RATES = {
+    "sgd": (0.01, 0.03, 0.1, 0.3),
+    "adam": (0.0003, 0.001, 0.003, 0.01),
+}
+SMALL_RATES = {"sgd": (0.001, 0.003, 0.01, 0.03), "adam": (0.00003, 0.0001, 0.0003, 0.001)}
+"""Of new classes: what hardly learns the new hardly forgets the old."""
 STDS = (0.05, 0.1, 0.2, 0.3)
 COEFFICIENTS = (0.1, 1, 10, 100)
 EWC = [{"lr": lr, "coefficient": c} for lr in (0.03, 0.1) for c in COEFFICIENTS]
-EWC_AT_BOUNDARIES = [{"lr": lr, "coefficient": c} for lr in (0.001, 0.003) for c in (1, 10, 100, 1000)]
+BOUNDARY_RATES, BOUNDARY_COEFFICIENTS = (0.0001, 0.001), (100, 1000, 10_000, 100_000)
+EWC_AT_BOUNDARIES = [{"lr": lr, "coefficient": c} for lr in BOUNDARY_RATES for c in BOUNDARY_COEFFICIENTS]
 
 
 def _row(method: str, number: int, only: tuple[str, ...] = tuple(COLUMNS)) -> Row:
@@ -26,21 +32,21 @@ def candidates(method: str, column: str) -> list[dict[str, Any]]:
     """The settings that a baseline was tried with in a column.
 
     >>> candidates("adam", CLASSES)[0], len(candidates("online-ewc", CLASSES))
-    ({'lr': 0.0003}, 8)
+    ({'lr': 3e-05}, 8)
     """
     if method == "online-ewc":
         return EWC_AT_BOUNDARIES if column == CLASSES else EWC
     if method == "bgd":
         return [{"std_init": std} for std in STDS]
-    return [{"lr": lr} for lr in (SGD_RATES if method == "sgd" else ADAM_RATES)]
+    return [{"lr": lr} for lr in (SMALL_RATES if column == CLASSES else RATES)[method]]
 
 
-def _with_trick(number: int) -> Row:
-    return Row(method="sgd", settings=candidates("sgd", CLASSES)[number], setup=WITH_TRICK, only=(CLASSES,))
+def _with_trick(lr: float) -> Row:
+    return Row(method="sgd", settings={"lr": lr}, setup=WITH_TRICK, only=(CLASSES,))
 
 
 def _listed(values: tuple[float, ...]) -> str:
-    return ", ".join(f"{value:g}" for value in values)
+    return ", ".join(f"{value:,}" for value in values)
 
 
 EXPERIMENT = Experiment(
@@ -52,7 +58,7 @@ EXPERIMENT = Experiment(
     rows={
         **{f"BGD, {number + 1}": _row("bgd", number, (FADING, STREAM)) for number in range(4)},
         **{f"SGD, {number + 1}": _row("sgd", number) for number in range(4)},
-        **{f"SGD{TRICK}, {number + 1}": _with_trick(number) for number in range(4)},
+        **{f"SGD{TRICK}, {number + 1}": _with_trick(lr) for number, lr in enumerate(RATES["sgd"])},
         **{f"Adam, {number + 1}": _row("adam", number) for number in range(4)},
         **{f"Online EWC, {number + 1}": _row("online-ewc", number) for number in range(8)},
     },
@@ -63,8 +69,10 @@ EXPERIMENT = Experiment(
         "paper": Preset(expected_time="4 min", about="two seeds, which the demo does not use"),
     },
     notes=(
-        f"BGD: std_init {_listed(STDS)}. SGD: learning rates {_listed(SGD_RATES)}. Adam: {_listed(ADAM_RATES)}. "
-        f"Online EWC: SGD at 0.03 and 0.1, with coefficients {_listed(COEFFICIENTS)}, consolidated every iteration; "
-        "for new classes Adam at 0.001 and 0.003, with 1, 10, 100, 1000, at boundaries.",
+        f"BGD: std_init {_listed(STDS)}. Learning rates of SGD {_listed(RATES['sgd'])}, of Adam "
+        f"{_listed(RATES['adam'])}; for new classes without the trick {_listed(SMALL_RATES['sgd'])} and "
+        f"{_listed(SMALL_RATES['adam'])}. Online EWC: SGD at 0.03 and 0.1, with coefficients {_listed(COEFFICIENTS)}, "
+        f"consolidated every iteration; for new classes Adam at {_listed(BOUNDARY_RATES)}, with "
+        f"{_listed(BOUNDARY_COEFFICIENTS)}, at boundaries.",
     ),
 )
