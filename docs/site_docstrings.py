@@ -5,7 +5,7 @@ import re
 import griffe
 
 ROLE = re.compile(r":(?:class|func|meth|mod|data|attr):`~?([^`]+)`")
-DOCTEST = re.compile(r"(?m)^>>> .*\n?(?:(?!\s*$).+\n?)*")
+DOCTEST = re.compile(r"(?m)^( *)>>> .*\n?(?:(?!\s*$).+\n?)*")
 
 
 class Docstrings(griffe.Extension):
@@ -14,8 +14,7 @@ class Docstrings(griffe.Extension):
     def on_object(self, *, obj, **_):
         """Of every module, class, function and attribute."""
         if obj.docstring is not None and not obj.is_alias:
-            text = as_markdown(obj.docstring.value)
-            obj.docstring.value = text
+            obj.docstring.value = as_markdown(obj.docstring.value)
 
 
 def as_markdown(text):
@@ -25,4 +24,4 @@ def as_markdown(text):
     'See `BGD`.'
     """
     text = ROLE.sub(lambda found: f"`{found[1].rpartition('.')[2]}`", text).replace("``", "`")
-    return DOCTEST.sub(lambda found: "```pycon\n" + found[0].rstrip("\n") + "\n```\n", text)
+    return DOCTEST.sub(lambda found: f"{found[1]}```pycon\n{found[0].rstrip()}\n{found[1]}```\n", text)
