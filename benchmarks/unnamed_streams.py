@@ -24,7 +24,7 @@ from stream_baselines import Network
 from stream_sets import DEVELOPMENT, Data, _agrawal, _collect, _concepts
 from streams import measure
 
-LENGTH = {16: 4000, 64: 4000, 1: 1500}
+LENGTH = {16: 3000, 64: 3000, 1: 1000}
 """Examples of a run, by batch."""
 CELLS = [(100, 16), (30, 16), (300, 16), (100, 64), (100, 1)]
 """Width and batch."""
