@@ -24,7 +24,7 @@ from stream_baselines import Network
 from stream_sets import DEVELOPMENT, Data, _agrawal, _collect, _concepts
 from streams import measure
 
-LENGTH = {16: 3000, 64: 3000, 1: 1000}
+LENGTH = {16: 3000, 64: 3000, 1: 600}
 """Examples of a run, by batch."""
 CELLS = [(100, 16), (30, 16), (300, 16), (100, 64), (100, 1)]
 """Width and batch."""
@@ -65,8 +65,8 @@ def first(data: Data, length: int) -> Data:
 
 def runs(seeds: list[int]) -> Iterator[dict[str, Any]]:
     """One row for each stream, cell, seed and learner."""
-    for stream, make in STREAMS.items():
-        for seed in seeds:
+    for seed in seeds:
+        for stream, make in STREAMS.items():
             whole = make(seed)
             for width, batch in CELLS:
                 data = first(whole, LENGTH[batch])
@@ -106,7 +106,7 @@ def main() -> None:
         print(table(json.loads(asked.out.read_text())))
         return
     torch.set_num_threads(1)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for row in runs(asked.seeds):
         rows.append(row)
         asked.out.write_text("[\n" + ",\n".join(json.dumps(r) for r in rows) + "\n]\n")
