@@ -27,8 +27,8 @@ MAX_SAMPLES = 1_000_000
 """More sampled networks than this for one step are a mistake: it would not end."""
 
 STD_OF_FAN_IN, CONVOLUTION = math.sqrt(0.5), 0.5
-"""The default std in units of 1 / sqrt(fan_in), and how much of it a convolution has, whose weights act at all places of
-an image at once: chosen on streams that the published comparisons do not use, and on seed 2019 of three experiments."""
+"""The default std in units of 1 / sqrt(fan_in), and how much of it a convolution has, whose weights act at all places
+of an image at once: chosen on streams and seeds that the published comparisons do not use."""
 
 StdInit = float | Tensor | Sequence[float] | Sequence[Tensor] | Callable[[Tensor], "float | Tensor"]
 
