@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="print the file as a table and stop")
     asked = parser.parse_args()
     if asked.table:
-        print(table(json.loads(asked.out.read_text())))
+        print(table([row for row in json.loads(asked.out.read_text()) if row["seed"] in asked.seeds]))
         return
     torch.set_num_threads(1)
     rows: list[dict[str, Any]] = json.loads(asked.out.read_text()) if asked.out.exists() else []
