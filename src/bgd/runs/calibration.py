@@ -31,9 +31,13 @@ class Tests:
         self.counts, self.confidence, self.right = ([0.0] * BINS for _ in range(3))
 
     def add(self, p: Tensor, y: Tensor) -> Tensor:
-        """Count predicted probabilities (B, C) for labels (B,); returns the surprises -log p(y)."""
-        surprise = -p.double().gather(1, y[:, None])[:, 0].clamp(min=SMALLEST).log()
-        confidence, labels = (part.numpy() for part in p.double().max(1))
+        """Count predicted probabilities (B, C) for labels (B,); returns the surprises -log p(y).
+
+        A learner that has diverged predicts NaN: that counts as a probability of 0.
+        """
+        p = p.double().nan_to_num(0.0)
+        surprise = -p.gather(1, y[:, None])[:, 0].clamp(min=SMALLEST).log()
+        confidence, labels = (part.numpy() for part in p.max(1))
         bins = np.clip(np.ceil(confidence * BINS).astype(np.int64) - 1, 0, BINS - 1)
         for total, weights in (
             (self.counts, np.ones_like(confidence)),
