@@ -51,7 +51,7 @@ EXPERIMENT = Experiment(
         ),
         MIRRORED: Row(
             method="exact-head",
-            settings={"features": "patches", "units": 800, "ridge": 0.03, "mirror": True, "precision": "bfloat16"},
+            settings={"features": "patches", "units": 320, "ridge": 0.03, "mirror": True, "precision": "bfloat16"},
             only=(CIFAR,),
         ),
         "BGD": Row(method="bgd", only=GREY),
