@@ -1,9 +1,9 @@
 """What the exact head costs: with the number of features D, of members, of examples in a batch, and of workers.
 
 Times are of the processor, medians over turns that take every variant once, so that a busy machine hardly matters; run
-it with ``OMP_NUM_THREADS=1 python benchmarks/exact.py``. ``--workers 1 2`` adds
-shards on Ray, by the clock and the least of its turns; what the driver does, to add the shards' sums, is the part that
-more workers do not speed up. ``--json FILE`` keeps the raw figures, in seconds; ``exact.json`` beside this file has ours.
+it with ``OMP_NUM_THREADS=1 python benchmarks/exact.py``. ``--workers 1 2`` adds shards on Ray, by the clock and the
+least of its turns; what the driver does, to add the shards' sums, is the part that more workers do not speed up.
+``--json FILE`` keeps the raw figures, in seconds; ``exact.json`` beside this file has ours.
 
 Columns of the first table, in microseconds an example:
     update    ``absorb(innovation)``: the inverse is kept up to date, O(D^2).
