@@ -139,9 +139,15 @@ def test_a_file_that_is_none_changes_nothing(tmp_path):
     save(model, path := tmp_path / "learner.npz")
     content = path.read_bytes()
     (tmp_path / "text").write_text("nothing")
+    other = ExactLearner(Identity, outputs=2, block=64)
+    feed(other, x.float(), y.float())
+    save(other, tmp_path / "other")
+    with np.load(path) as file:
+        header = str(file["header"]).replace('"earlier"', '"later"')
+        np.savez(tmp_path / "renamed.npz", **{**file, "header": np.array(header)})
     (tmp_path / "half").write_bytes(content[: len(content) // 2])
     np.savez(tmp_path / "pickle.npz", header=np.array({"a": 1}, dtype=object))
-    for name in ("text", "half", "pickle.npz", "missing"):
+    for name in ("text", "half", "pickle.npz", "missing", "other", "renamed.npz"):
         with pytest.raises(ExactError, match="holds no such learner"):
             load(model, tmp_path / name)
         assert torch.equal(model.solution().mean(x), before)

@@ -210,13 +210,12 @@ class ExactLearner:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state of a learner made with the same arguments."""
-        known = None
+        known, earlier = None, state["earlier"]
+        pending = [(x.clone(), targets.clone()) for x, targets in state["pending"]]
         if state["known"] is not None:
             shape = tuple(state["known"]["shape"])
             features = self.make_features(shape)
             features.load_state_dict(state["known"]["features"])
             known = Known(features, statistics.copy(Statistics(*state["known"]["sums"])), shape)
-            self.outputs = known.sums.cross.shape[1]
-        self.known, self._solution = known, None
-        self.earlier = state["earlier"]
-        self.pending = [(x.clone(), targets.clone()) for x, targets in state["pending"]]
+        self.outputs = known.sums.cross.shape[1] if known else self.outputs
+        self.known, self.earlier, self.pending, self._solution = known, earlier, pending, None

@@ -42,14 +42,12 @@ def load(learner: ExactLearner, path: str | Path) -> None:
     Raises:
         ExactError: where the file is not one of :func:`save`, or is damaged.
     """
-    before = learner.state_dict()
     try:
         with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as file:
             arrays = {name: torch.from_numpy(file[name]) for name in file.files if name != "header"}
             state = _with_arrays(json.loads(str(file["header"])), arrays)
         learner.load_state_dict(state)
     except (OSError, EOFError, KeyError, ValueError, TypeError, RuntimeError, zipfile.BadZipFile) as error:
-        learner.load_state_dict(before)
         wanted = "give a file of save(), and a learner of the same arguments"
         raise ExactError(f"{path} holds no such learner ({error}): {wanted}") from error
 
