@@ -92,7 +92,7 @@ class ExactLearner:
         ridge: precision of the prior, where features have |phi|^2 = 1 on average.
         discount: gamma: an example counts gamma^age, with its age in examples; 1 forgets nothing.
         block: see above.
-        dtype: of the features and their products, float32, float64 or, twice as fast, bfloat16 (see
+        dtype: of the features and their products, float32, float64 or, often faster, bfloat16 (see
             :func:`bgd.exact.precision.products`); sums and solution are float64.
 
     >>> from bgd.exact.features import Identity
