@@ -24,7 +24,7 @@ from bgd.exact import sharpness, statistics
 from bgd.exact.features import Network
 from bgd.exact.learner import ExactLearner, Solution
 
-RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+RIDGES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 
 class Backbone(nn.Module):
