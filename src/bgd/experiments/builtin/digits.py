@@ -41,12 +41,12 @@ EVERY: dict[str, Any] = {"consolidate_every": 1, "optimizer": "sgd"}
 
 TUNED: dict[str, dict[str, dict[str, Any]]] = {
     "BGD, tuned": {FADING: {"std_init": 0.2}, STREAM: {"std_init": 0.05}},
-    "SGD": {FADING: {"lr": 0.1}, CLASSES: {"lr": 0.3}, STREAM: {"lr": 0.1}},
+    "SGD": {FADING: {"lr": 0.1}, CLASSES: {"lr": 0.001}, STREAM: {"lr": 0.1}},
     "SGD" + TRICK: {CLASSES: {"lr": 0.03}},
-    "Adam": {FADING: {"lr": 0.001}, CLASSES: {"lr": 0.003}, STREAM: {"lr": 0.003}},
+    "Adam": {FADING: {"lr": 0.001}, CLASSES: {"lr": 0.0001}, STREAM: {"lr": 0.003}},
     "Online EWC": {
         FADING: {"lr": 0.1, "coefficient": 10},
-        CLASSES: {"lr": 0.003, "coefficient": 1},
+        CLASSES: {"lr": 0.0001, "coefficient": 1000},
         STREAM: {"lr": 0.1, "coefficient": 1},
     },
 }
@@ -94,7 +94,7 @@ EXPERIMENT = Experiment(
         "Online EWC": baseline("Online EWC", "online-ewc"),
     },
     seeds=(2019, 2020, 2021, 2022, 2023),
-    figures=("schedule", "accuracy-by-task", "stds", "learning-curves"),
+    figures=("accuracy-by-task", "learning-curves", "schedule", "stds"),
     presets={
         "smoke": Preset(
             expected_time="5 s",
