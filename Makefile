@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo docs test test-oldest lint types unit setup bench clean
+.PHONY: demo docs test test-oldest lint types unit setup bench digests clean
 
 demo: setup
 	$(BIN)/bgd run digits --preset quick --out demo
@@ -45,6 +45,10 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q -c constraints.txt -e ".[dev]"
 	touch $@
+
+# after a benchmark has written to results/; what bgd packs has its digests already
+digests:
+	cd results && for folder in */; do (cd "$$folder" && ls | grep -v -e SHA256SUMS -e remarks.md | xargs sha256sum > SHA256SUMS); done
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info

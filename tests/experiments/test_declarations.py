@@ -294,7 +294,7 @@ def test_one_row_of_the_factorial_is_one_setting_for_all_cells():
 
 def test_collapses_are_counted_over_the_papers_first_task():
     configs = make_plan(find("collapse"), "paper").configs
-    assert len(configs) == 13 * 3 * 50
+    assert len(configs) == 15 * 3 * 50
     lengths = {c.column: c.setup.stream.iterations for c in configs if c.setup.stream.kind == "continuous"}
     assert lengths == {"permuted, 0.06": 250}
     assert {c.settings["std_init"] for c in configs} == {0.06, 0.05, 0.02}

@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 )
 
 from bgd.errors import SettingError
+from bgd.streams.checking import reading
 from bgd.streams.classes import MEMBERS as CLASS_MEMBERS
 from bgd.streams.classes import ClassMixture
 from bgd.streams.encoding import Table, read_records
@@ -198,11 +199,16 @@ class StreamClassifier(ClassifierMixin, _Stream):  # type: ignore[misc]
     def load(cls, path: str | Path) -> Self:
         """The learner that :meth:`save` wrote. Reading never runs code from the file."""
         learner = cls()
-        mixture, extra = load_mixture(Path(path), ClassMixture, CLASS_MEMBERS)
-        learner.random_state, learner._mixture, learner._labels = extra["random_state"], mixture, Labels()
-        learner._labels.add(extra["classes"])
-        learner.classes_, learner._columns = np.unique(np.array(learner._labels.names), return_index=True)
-        _restore_features(learner, extra["features"])
+        with reading(Path(path)):
+            mixture, extra = load_mixture(Path(path), ClassMixture, CLASS_MEMBERS)
+            learner.random_state, learner._mixture, learner._labels = extra["random_state"], mixture, Labels()
+            learner._labels.check(extra["classes"])
+            learner._labels.add(extra["classes"])
+            if len(learner._labels.names) != mixture.outputs:
+                raise ValueError(f"'classes' are {extra['classes']}")
+            learner.classes_, learner._columns = np.unique(np.array(learner._labels.names), return_index=True)
+            _restore_features(learner, extra["features"])
+            learner._seed()
         return learner
 
 
@@ -274,9 +280,12 @@ class StreamRegressor(RegressorMixin, _Stream):  # type: ignore[misc]
     def load(cls, path: str | Path) -> Self:
         """The learner that :meth:`save` wrote. Reading never runs code from the file."""
         learner = cls()
-        mixture, extra = load_mixture(Path(path), TargetMixture, TARGET_MEMBERS)
-        learner.random_state, learner._mixture, learner._single = extra["random_state"], mixture, extra["single"]
-        _restore_features(learner, extra["features"])
+        with reading(Path(path)):
+            mixture, extra = load_mixture(Path(path), TargetMixture, TARGET_MEMBERS)
+            learner.random_state, learner._mixture = extra["random_state"], mixture
+            learner._single = bool(extra["single"]) and mixture.outputs == 1
+            _restore_features(learner, extra["features"])
+            learner._seed()
         return learner
 
     def __sklearn_tags__(self) -> Any:
@@ -324,6 +333,11 @@ def _feature_names(learner: _Stream) -> dict[str, Any]:
 
 
 def _restore_features(learner: _Stream, features: dict[str, Any]) -> None:
-    learner.n_features_in_ = features["number"]
-    if features["names"] is not None:
-        learner.feature_names_in_ = np.array(features["names"], dtype=object)
+    names, number, width = features["names"], features["number"], learner._mixture.encoder.width
+    if type(number) is not int or (width is not None and number != width):
+        raise ValueError(f"'number' of features is {number!r}")
+    if names is not None and (len(names) != number or not all(isinstance(name, str) for name in names)):
+        raise ValueError(f"'names' of features are {names!r}")
+    learner.n_features_in_ = number
+    if names is not None:
+        learner.feature_names_in_ = np.array(names, dtype=object)
