@@ -74,7 +74,11 @@ def _elements(params: Sequence[Tensor]) -> Elements:
 
 
 def _by_parameter(elements: Elements) -> dict[int, Tensor]:
-    return {i: part for rows, flat, sizes in elements.values() for i, part in zip(rows, torch.split(flat, sizes), strict=True)}
+    return {
+        i: part
+        for rows, flat, sizes in elements.values()
+        for i, part in zip(rows, torch.split(flat, sizes), strict=True)
+    }
 
 
 def _ratios(before: Tensor | None, now: Tensor | None) -> Tensor:
