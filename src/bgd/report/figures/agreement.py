@@ -45,7 +45,7 @@ def plot_agreement(items: Sequence[Item]) -> Iterator[Plot]:
         TITLE,
         "Each mark is a value that the paper prints and that was run at a scale that can be compared, BGD's in full "
         "colour. On the line both are the same. With a deviation: its mean.",
-        "; ".join(f"{count} {outcome}" for outcome, count in counts.items()) + ".",
+        "; ".join(f"{outcome}: {count}" for outcome, count in counts.items()) + ".",
         partial(draw_agreement, points),
     )
 
