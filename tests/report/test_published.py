@@ -34,7 +34,8 @@ def test_every_page_is_linked_and_every_figure_is_shown():
     links = set(re.findall(r"\]\(docs/results/([^)#]+)\)", (ROOT / "RESULTS.md").read_text(encoding="utf-8")))
     central = {link for link in links if link.endswith(".svg")}
     assert links - central == {path.name for path in PAGES.glob("*.md")}
-    shown = central | {picture for page in PAGES.glob("*.md") for picture in re.findall(r"!\[.*\]\((.*?)\)", page.read_text())}
+    texts = [page.read_text(encoding="utf-8") for page in PAGES.glob("*.md")]
+    shown = central | {picture for text in texts for picture in re.findall(r"!\[.*\]\((.*?)\)", text)}
     figures = [path for path in PAGES.rglob("*") if path.suffix in (".png", ".svg")]
     assert {path.relative_to(PAGES).as_posix() for path in figures} == shown
     assert sum(path.stat().st_size for path in figures) < 8_000_000
