@@ -62,7 +62,7 @@ def test_the_make_targets_exist() -> None:
 
 
 def test_it_is_short() -> None:
-    assert len(README.split()) <= 700
+    assert len([word for word in README.split() if re.search(r"\w", word)]) <= 700
 
 
 def test_its_table_is_that_of_the_raw_results() -> None:
