@@ -43,9 +43,13 @@ def follow(learner, x, y, batch=16):
     return learner
 
 
+def _parts(bank):
+    return [array for part in bank for array in (part if isinstance(part, tuple) else [part])]
+
+
 def state(learner):
     mixture = learner._mixture
-    arrays = [mixture.weights, *mixture.encoder.scaling, *(part for bank in mixture.banks for part in bank)]
+    arrays = [mixture.weights, *mixture.encoder.scaling, *_parts(mixture.bank)]
     return [np.copy(array) for array in arrays], mixture.seen, list(mixture.encoder.columns)
 
 

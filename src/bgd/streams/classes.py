@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bgd.streams.encoding import Table
-from bgd.streams.filters import Array, Forecast, learn_
+from bgd.streams.filters import Array, Bank, Forecast, learn_
 from bgd.streams.finish import Finish, finished, follow
 from bgd.streams.maps import FeatureMap
 from bgd.streams.mixture import Group, Mixture, chunks, members
@@ -44,26 +44,28 @@ class ClassMixture(Mixture):
 
     def proba(self, table: Table) -> Array:
         """The probability of each class, (B, C): the members' by their weights, then :mod:`bgd.streams.finish`."""
-        return finished(self.finish, self._mixed(self.expect(table)[1]))
+        return self.in_parts(lambda part: finished(self.finish, self._mixed(self.expect(part)[1])), table)
 
     def std(self, table: Table) -> Array:
         """The epistemic std of these probabilities, (B, C): what more data would remove.
 
         Within a member, p (1 - p) times the std of the logit, sqrt(8 exp(b) v / pi); between members, their spread.
         """
-        each = np.concatenate([f.proba for f in self.expect(table)[1]])
-        mean = np.einsum("m,mbc->bc", self.weights, each)
-        pairs = zip(self.banks, self.expect(table)[1], strict=True)
-        logit = np.concatenate([8.0 / math.pi * np.exp(bank.calibration[:, 1:]) * f.variance for bank, f in pairs])
-        within = np.square(each * (1.0 - each)) * logit[..., None]
-        result: Array = np.sqrt(np.einsum("m,mbc->bc", self.weights, within + np.square(each - mean)))
+        return self.in_parts(self._std, table)
+
+    def _std(self, table: Table) -> Array:
+        _, seen = self.expect(table)
+        assert self.bank is not None
+        mean = self._mixed(seen)
+        logit = 8.0 / math.pi * np.exp(self.bank.calibration[:, 1:]) * seen.variance
+        within = np.square(seen.proba * (1.0 - seen.proba)) * logit[..., None]
+        result: Array = np.sqrt(np.einsum("m,mbc->bc", self.weights, within + np.square(seen.proba - mean)))
         return result
 
-    def _mixed(self, forecasts: list[Forecast]) -> Array:
-        members, start = np.split(self.weights, np.cumsum([len(f.proba) for f in forecasts])[:-1]), 0.0
-        return sum(
-            (np.tensordot(w, f.proba, 1) for w, f in zip(members, forecasts, strict=True)), start=np.array(start)
-        )
+    def _mixed(self, seen: Forecast) -> Array:
+        each = seen.proba
+        result: Array = (self.weights @ each.reshape(len(each), -1)).reshape(each.shape[1:])
+        return result
 
     def learn(self, table: Table, codes: Codes, importance: Array, outputs: int = 0) -> None:
         """Learn labels ``codes`` (B,), each with its weight above 0; ``outputs`` declares classes to come."""
@@ -73,20 +75,22 @@ class ClassMixture(Mixture):
     def _learn_chunk(self, table: Table, codes: Codes, importance: Array, declared: int) -> None:
         before = self.outputs
         outputs = max(before, int(codes.max()) + 1, declared)
-        forecasts = self.prepare(table, outputs)
+        bank, seen = self.prepare(table, outputs)
         if outputs > before > 0:
-            self._discourage(before)
-            forecasts = self._forecast(self.encoder.read(table))
+            self._discourage(bank, before)
+            seen = self._forecast(self.encoder.read(table))
+        rows = np.arange(len(codes))
         labels = np.zeros((len(codes), outputs))
-        labels[range(len(codes)), codes] = 1.0
-        self.finish = follow(self.finish, self._mixed(forecasts), labels, importance)
-        right = np.concatenate([f.proba[:, range(len(codes)), codes] for f in forecasts])
-        for bank, seen in zip(self.banks, forecasts, strict=True):
-            learn_(bank, seen, labels, importance)
+        labels[rows, codes] = 1.0
+        self.finish = follow(self.finish, self._mixed(seen), labels, importance)
+        right = seen.proba[:, rows, codes]
+        learn_(bank, seen, labels, importance)
         self.reweigh(np.log(np.maximum(right, LEAST_PROBABILITY)), importance)
 
-    def _discourage(self, first: int) -> None:
+    def _discourage(self, bank: Bank, first: int) -> None:
         """A class that no example had starts in the logistic members with the odds of never seen to seen."""
-        for bank in self.banks:
-            remembered = np.minimum(self.seen, 1.0 / np.maximum(bank.drift, 1e-12))
-            bank.mean[:, 0, first:] = np.where(bank.logistic, -np.log1p(remembered), 0.0)[:, None]
+        remembered = np.minimum(self.seen, 1.0 / np.maximum(bank.drift, 1e-12))
+        odds, at = np.where(bank.logistic, -np.log1p(remembered), 0.0), 0
+        for mean in bank.mean:
+            mean[:, 0, first:] = odds[at : at + len(mean), None]
+            at += len(mean)

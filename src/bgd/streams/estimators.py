@@ -54,12 +54,12 @@ class _Stream(BaseEstimator):  # type: ignore[misc]
     def _read(self, x: Any, **labels: Any) -> Table:
         """Rows that fit those before."""
         if self._is_plain(x):
-            return self._checked(Table(x))
+            return self._checked(Table(np.ascontiguousarray(x)))
         if (records := read_records(x)) is None:
             options = {"ensure_all_finite": "allow-nan", "dtype": np.float64, "accept_sparse": True}
             x = x.tocsr() if hasattr(x, "tocsr") else x
             found = validate_data(self, x, **labels, reset=self._untouched, **options)
-            table = Table(found.toarray() if hasattr(found, "toarray") else found)
+            table = Table(np.ascontiguousarray(found.toarray() if hasattr(found, "toarray") else found))
         else:
             table = Table(None, records)
             if self._untouched:
@@ -84,7 +84,8 @@ class _Stream(BaseEstimator):  # type: ignore[misc]
         return table
 
     def _ask(self, x: Any) -> Table:
-        check_is_fitted(self, "_mixture")
+        if self._untouched:
+            check_is_fitted(self, "_mixture")
         return self._read(x)
 
     def _importance(self, sample_weight: ArrayLike | None, table: Table) -> Array:
@@ -166,10 +167,13 @@ class StreamClassifier(ClassifierMixin, _Stream):  # type: ignore[misc]
         mixture.encoder.check(table)
         used = np.flatnonzero(importance)
         labels.add(declared)
-        codes = labels.add(values[i] for i in used)
-        mixture.learn(table.take(used.tolist()), codes, importance[used], len(labels.names))
+        codes = labels.add(values if len(used) == len(values) else [values[i] for i in used])
+        if len(used) < len(table):
+            table, importance = table.take(used.tolist()), importance[used]
+        mixture.learn(table, codes, importance, len(labels.names))
         self._mixture, self._labels = mixture, labels
-        self.classes_, self._columns = np.unique(np.array(labels.names), return_index=True)
+        if len(labels.names) > len(getattr(self, "classes_", ())):
+            self.classes_, self._columns = np.unique(np.array(labels.names), return_index=True)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:

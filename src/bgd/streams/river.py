@@ -114,7 +114,7 @@ class StreamRegressor(base.MiniBatchRegressor):
         return pd.Series(self._predict(frame_records(X)), index=X.index, dtype=float)
 
     def _predict(self, rows: list[Any]) -> Any:
-        if not self._mixture.banks or not rows:
+        if self._mixture.bank is None or not rows:
             return np.zeros(len(rows))
         return self._mixture.predict(_table(self._mixture, rows))[:, 0]
 

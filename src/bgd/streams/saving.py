@@ -20,7 +20,7 @@ from bgd.streams.classes import ClassMixture
 from bgd.streams.encoding import Encoder
 from bgd.streams.filters import Bank
 from bgd.streams.finish import Finish
-from bgd.streams.mixture import Group, Mixture
+from bgd.streams.mixture import Group, Mixture, frequencies
 from bgd.streams.scaling import Scaling
 from bgd.streams.targets import TargetMixture
 
@@ -60,9 +60,12 @@ def load_mixture(path: Path, kind: type[M], groups: tuple[Group, ...]) -> tuple[
     columns = {name: i for i, name in enumerate(header["columns"])}
     scaling = Scaling(*(arrays[f"scaling.{name}"] for name in Scaling._fields))
     mixture.encoder = Encoder(header["width"], header["scale"], columns, arrays["indicator"], scaling)
-    for g, group in enumerate(groups):
-        mixture.omegas.append(group[0].draw(len(columns), header["scale"], header["seed"]))
-        mixture.banks.append(Bank(*(arrays[f"bank{g}.{name}"] for name in Bank._fields)))
+    mixture.omegas = frequencies(mixture.maps, len(columns), header["scale"], header["seed"])
+    sizes = {"mean": len(groups), "covariance": len(mixture.weights)}
+    mixture.bank = Bank._make(
+        tuple(arrays[f"{name}{i}"] for i in range(sizes[name])) if name in sizes else arrays[name]
+        for name in Bank._fields
+    )
     mixture.weights = arrays["weights"]
     if isinstance(mixture, ClassMixture):
         mixture.finish = Finish(*header["finish"])
@@ -75,8 +78,8 @@ def load_mixture(path: Path, kind: type[M], groups: tuple[Group, ...]) -> tuple[
 def _arrays(mixture: Mixture) -> Arrays:
     arrays = {"weights": mixture.weights, "indicator": mixture.encoder.indicator}
     arrays |= {f"scaling.{name}": part for name, part in mixture.encoder.scaling._asdict().items()}
-    for g, bank in enumerate(mixture.banks):
-        arrays |= {f"bank{g}.{name}": part for name, part in bank._asdict().items()}
+    for name, part in mixture.bank._asdict().items() if mixture.bank is not None else ():
+        arrays |= {f"{name}{i}": own for i, own in enumerate(part)} if isinstance(part, tuple) else {name: part}
     if isinstance(mixture, TargetMixture):
         arrays |= {"shape": mixture.shape, "rate": mixture.rate}
         arrays |= {f"targets.{name}": part for name, part in mixture.scaling._asdict().items()}
