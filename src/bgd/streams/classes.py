@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bgd.streams import deep
+from bgd.streams.deep import Net
 from bgd.streams.encoding import Table
 from bgd.streams.filters import Array, Bank, Forecast, learn_
 from bgd.streams.finish import Finish, finished, follow
@@ -40,7 +42,10 @@ class ClassMixture(Mixture):
     [0, 1]
     """
 
+    others: ClassVar[int] = 1
     finish: Finish = START
+    net: Net | None = None
+    """The deep member, whose probabilities are the last of a forecast's."""
 
     def proba(self, table: Table) -> Array:
         """The probability of each class, (B, C): the members' by their weights, then :mod:`bgd.streams.finish`."""
@@ -58,9 +63,26 @@ class ClassMixture(Mixture):
         assert self.bank is not None
         mean = self._mixed(seen)
         logit = 8.0 / math.pi * np.exp(self.bank.calibration[:, 1:]) * seen.variance
-        within = np.square(seen.proba * (1.0 - seen.proba)) * logit[..., None]
-        result: Array = np.sqrt(np.einsum("m,mbc->bc", self.weights, within + np.square(seen.proba - mean)))
+        each = np.square(seen.proba - mean)
+        each[:-1] += np.square(seen.proba[:-1] * (1.0 - seen.proba[:-1])) * logit[..., None]
+        result: Array = np.sqrt(np.einsum("m,mbc->bc", self.weights, each))
         return result
+
+    def _forecast(self, raw: Array) -> Forecast:
+        seen = super()._forecast(raw)
+        x = self._deep_inputs(seen)
+        if self.net is None:
+            self.net = deep.begin(x.shape[1] - 1, self.outputs, self.seed)
+        elif (x.shape[1], self.outputs) != (len(self.net.mean[0]), self.net.mean[-1].shape[1]):
+            unseen = -math.log1p(min(self.seen, 1.0 / deep.FADING))
+            self.net = deep.widen(self.net, x.shape[1] - 1, self.outputs, self.seed, unseen)
+        return seen._replace(proba=np.concatenate([seen.proba, deep.predict(self.net, x)[None]]))
+
+    def _deep_inputs(self, seen: Forecast) -> Array:
+        """The linear features of the first group, a 1 first, on the scale of standardised columns."""
+        x = seen.phi[0] * math.sqrt(self.encoder.scale)
+        x[:, 0] = 1.0
+        return x
 
     def _mixed(self, seen: Forecast) -> Array:
         each = seen.proba
@@ -84,6 +106,8 @@ class ClassMixture(Mixture):
         labels[rows, codes] = 1.0
         self.finish = follow(self.finish, self._mixed(seen), labels, importance)
         right = seen.proba[:, rows, codes]
+        if self.net is not None:
+            deep.train_(self.net, self._deep_inputs(seen), labels, importance, self.seen)
         learn_(bank, seen, labels, importance)
         self.reweigh(np.log(np.maximum(right, LEAST_PROBABILITY)), importance)
 

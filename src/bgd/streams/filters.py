@@ -89,7 +89,7 @@ class Forecast(NamedTuple):
     logits: Array
     """exp(a) f / sqrt(1 + exp(b) v), (M, B, C)."""
     proba: Array
-    """softmax(logits), (M, B, C)."""
+    """softmax(logits), (M, B, C); a caller may append members of other kinds."""
 
 
 def start(groups: Sequence[Sequence[Setting]], dims: Sequence[int], outputs: int) -> Bank:
@@ -202,9 +202,10 @@ def learn_(bank: Bank, seen: Forecast, labels: Array, weights: Array) -> None:
     [[[0.75, 0.0]]]
     """
     logistic = bank.logistic[:, None]
-    spread = np.square(seen.proba).sum(-1)
+    proba = seen.proba[: len(bank.logistic)]
+    spread = np.square(proba).sum(-1)
     curvature = np.maximum((1.0 - spread) / max(labels.shape[1] - 1, 1), LEAST_CURVATURE)
-    error = np.where(logistic[..., None], (labels - seen.proba) / curvature[..., None], labels - seen.raw)
+    error = np.where(logistic[..., None], (labels - proba) / curvature[..., None], labels - seen.raw)
     absorb_(bank, seen, error, 1.0 / (weights * np.where(logistic, curvature, 1.0)))
     if not bank.logistic.all():
         _calibrate_(bank, seen, labels, weights)
@@ -250,7 +251,7 @@ def _calibrate_(bank: Bank, seen: Forecast, labels: Array, weights: Array) -> No
     """One Newton step of a and b on the log-loss, of the least-squares members; the curvature fades over the window."""
     own = ~bank.logistic
     calibration, curvature, proba, logits = (
-        part[own] for part in (bank.calibration, bank.curvature, seen.proba, seen.logits)
+        part[: len(own)][own] for part in (bank.calibration, bank.curvature, seen.proba, seen.logits)
     )
     slack = np.exp(calibration[:, 1:]) * seen.variance[own]
     towards_b = -0.5 * slack / (1.0 + slack)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -60,8 +60,11 @@ class Mixture:
     weights: Array = field(default_factory=lambda: np.zeros(0))
     _last: tuple[Table, Array, Forecast] | None = field(default=None, repr=False, compare=False)
 
+    others: ClassVar[int] = 0
+    """Members of other kinds than those of the groups."""
+
     def __post_init__(self) -> None:
-        members = sum(len(settings) for _, settings in self.groups)
+        members = sum(len(settings) for _, settings in self.groups) + self.others
         if not len(self.weights):
             self.weights = np.full(members, 1.0 / members)
 

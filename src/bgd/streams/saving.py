@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from bgd.errors import BGDError
 from bgd.files import write_atomically
 from bgd.streams.classes import ClassMixture
+from bgd.streams.deep import Net
 from bgd.streams.encoding import Encoder
 from bgd.streams.filters import Bank
 from bgd.streams.finish import Finish
@@ -69,6 +70,9 @@ def load_mixture(path: Path, kind: type[M], groups: tuple[Group, ...]) -> tuple[
     mixture.weights = arrays["weights"]
     if isinstance(mixture, ClassMixture):
         mixture.finish = Finish(*header["finish"])
+        layers = range(len(arrays["deep.ceiling"]))
+        mean, std = (tuple(arrays[f"deep.{name}{i}"] for i in layers) for name in ("mean", "std"))
+        mixture.net = Net(mean, std, arrays["deep.ceiling"])
     if isinstance(mixture, TargetMixture):
         mixture.shape, mixture.rate = arrays["shape"], arrays["rate"]
         mixture.scaling = Scaling(*(arrays[f"targets.{name}"] for name in Scaling._fields))
@@ -80,6 +84,10 @@ def _arrays(mixture: Mixture) -> Arrays:
     arrays |= {f"scaling.{name}": part for name, part in mixture.encoder.scaling._asdict().items()}
     for name, part in mixture.bank._asdict().items() if mixture.bank is not None else ():
         arrays |= {f"{name}{i}": own for i, own in enumerate(part)} if isinstance(part, tuple) else {name: part}
+    if isinstance(mixture, ClassMixture) and mixture.net is not None:
+        arrays["deep.ceiling"] = mixture.net.ceiling
+        for name in ("mean", "std"):
+            arrays |= {f"deep.{name}{i}": part for i, part in enumerate(getattr(mixture.net, name))}
     if isinstance(mixture, TargetMixture):
         arrays |= {"shape": mixture.shape, "rate": mixture.rate}
         arrays |= {f"targets.{name}": part for name, part in mixture.scaling._asdict().items()}
