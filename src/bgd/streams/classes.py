@@ -73,7 +73,7 @@ class ClassMixture(Mixture):
         x = self._deep_inputs(seen)
         if self.net is None:
             self.net = deep.begin(x.shape[1] - 1, self.outputs, self.seed)
-        elif (x.shape[1], self.outputs) != (len(self.net.mean[0]), self.net.mean[-1].shape[1]):
+        elif (x.shape[1] - 1, self.outputs) != (self.net.sizes[0], self.net.sizes[-1]):
             unseen = -math.log1p(min(self.seen, 1.0 / deep.FADING))
             self.net = deep.widen(self.net, x.shape[1] - 1, self.outputs, self.seed, unseen)
         return seen._replace(proba=np.concatenate([seen.proba, deep.predict(self.net, x)[None]]))

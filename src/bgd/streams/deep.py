@@ -13,9 +13,9 @@ the rate ``FADING`` an example, which keeps it learning. In torch a step takes 1
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -33,27 +33,40 @@ TABLE = 1 << 18
 
 
 class Net(NamedTuple):
-    """Layer after layer, weights (1 + inputs, outputs), the biases first; :func:`train_` changes them in place."""
+    """All weights in one row, layer after layer (1 + inputs, outputs), biases first; :func:`train_` changes it in place."""
 
-    mean: tuple[Array, ...]
-    std: tuple[Array, ...]
+    sizes: tuple[int, ...]
+    """Inputs, hidden units and outputs."""
+    mean: Array
+    std: Array
     ceiling: Array
-    """The std at first, of each layer."""
+    """The std at first."""
+
+
+def layers(row: Array, sizes: Sequence[int]) -> list[Array]:
+    """Views of a row as layers.
+
+    >>> [layer.shape for layer in layers(np.zeros(11), [1, 3, 1])[:1]]
+    [(2, 3)]
+    """
+    ends = list(accumulate((i + 1) * o for i, o in pairwise(sizes)))
+    starts = [0, *ends[:-1]]
+    return [row[a:b].reshape(-1, o) for a, b, o in zip(starts, ends, sizes[1:], strict=True)]
 
 
 def begin(inputs: int, outputs: int, seed: int) -> Net:
     """A network that has seen nothing: uniform weights within 1 / sqrt(fan-in), as torch's.
 
-    >>> [layer.shape for layer in begin(3, 2, seed=0).mean]
-    [(4, 64), (65, 64), (65, 2)]
+    >>> begin(3, 2, seed=0).sizes
+    (3, 64, 64, 2)
     """
-    sizes = [inputs, *HIDDEN, outputs]
-    ceiling = np.array([STD_OF_FAN_IN / math.sqrt(fan_in) for fan_in in sizes[:-1]])
-    mean = tuple(
-        _uniform(pair[0] + 1, pair[1], bound, [seed, layer])
-        for layer, (pair, bound) in enumerate(zip(pairwise(sizes), ceiling / STD_OF_FAN_IN, strict=True))
-    )
-    return Net(mean, tuple(np.full_like(m, s) for m, s in zip(mean, ceiling, strict=True)), ceiling)
+    sizes = (inputs, *HIDDEN, outputs)
+    mean, bounds = [], []
+    for layer, (i, o) in enumerate(pairwise(sizes)):
+        mean.append(_uniform(i + 1, o, 1.0 / math.sqrt(i), [seed, layer]).ravel())
+        bounds.append(np.full_like(mean[-1], STD_OF_FAN_IN / math.sqrt(i)))
+    ceiling = np.concatenate(bounds)
+    return Net(sizes, np.concatenate(mean), ceiling.copy(), ceiling)
 
 
 def _uniform(rows: int, columns: int, bound: float, seed: list[int]) -> Array:
@@ -65,18 +78,21 @@ def widen(net: Net, inputs: int, outputs: int, seed: int, bias: float) -> Net:
     """More inputs, and more outputs: zeros, with a bias.
 
     >>> net = widen(begin(3, 2, seed=0), 4, 5, seed=0, bias=-1.0)
-    >>> [layer.shape for layer in net.mean], net.mean[-1][0, 2:].tolist()
-    ([(5, 64), (65, 64), (65, 5)], [-1.0, -1.0, -1.0])
+    >>> net.sizes, layers(net.mean, net.sizes)[-1][0, 2:].tolist()
+    ((4, 64, 64, 5), [-1.0, -1.0, -1.0])
     """
-    first = _uniform(inputs + 1, HIDDEN[0], net.ceiling[0] / STD_OF_FAN_IN, [seed, 0])
-    first[: len(net.mean[0])] = net.mean[0]
-    new = np.zeros((len(net.mean[-1]), outputs - net.mean[-1].shape[1]), np.float32)
-    new[0] = bias
-    mean = (first, *net.mean[1:-1], np.concatenate([net.mean[-1], new], 1))
-    std = tuple(np.full_like(m, s) for m, s in zip(mean, net.ceiling, strict=True))
-    for now, before in zip(std, net.std, strict=True):
+    first = float(net.ceiling[0])
+    sizes = (inputs, *net.sizes[1:-1], outputs)
+    mean, *last = layers(net.mean, net.sizes)
+    fresh = _uniform(inputs + 1, net.sizes[1], first / STD_OF_FAN_IN, [seed, 0])
+    fresh[: len(mean)] = mean
+    last[-1] = np.pad(last[-1], ((0, 0), (0, outputs - net.sizes[-1])))
+    last[-1][0, net.sizes[-1] :] = bias
+    ceiling = [np.full_like(w, c.flat[0]) for w, c in zip([fresh, *last], layers(net.ceiling, net.sizes), strict=True)]
+    std = [c.copy() for c in ceiling]
+    for now, before in zip(std, layers(net.std, net.sizes), strict=True):
         now[: before.shape[0], : before.shape[1]] = before
-    return Net(mean, std, net.ceiling)
+    return Net(sizes, *(np.concatenate([part.ravel() for part in parts]) for parts in ([fresh, *last], std, ceiling)))
 
 
 def predict(net: Net, x: Array) -> Array:
@@ -86,9 +102,10 @@ def predict(net: Net, x: Array) -> Array:
     (5, 2)
     """
     x = x.astype(np.float32)
-    for mean in net.mean[:-1]:
+    *hidden, last = layers(net.mean, net.sizes)
+    for mean in hidden:
         x = _activated(x @ mean)
-    return softmax((x @ net.mean[-1]).astype(np.float64))
+    return softmax((x @ last).astype(np.float64))
 
 
 def _activated(y: Array) -> Array:
@@ -97,16 +114,6 @@ def _activated(y: Array) -> Array:
     x[:, 0] = 1.0
     np.maximum(y, 0.0, out=x[:, 1:])
     return x
-
-
-class _Layer(NamedTuple):
-    """What a layer saw and drew: x, r x, r, s and Z."""
-
-    x: Array
-    turned: Array
-    r: Array
-    s: Array
-    z: Array
 
 
 def train_(net: Net, x: Array, labels: Array, weights: Array, step: int) -> None:
@@ -119,35 +126,66 @@ def train_(net: Net, x: Array, labels: Array, weights: Array, step: int) -> None
     >>> predict(net, x[:2]).argmax(1).tolist()
     [0, 1]
     """
-    layers = []
-    y, x = x, x.astype(np.float32)
-    for layer, (mean, std, drawn) in enumerate(zip(net.mean, net.std, _noise(net, len(x), step), strict=True)):
-        x = x if layer == 0 else _activated(y)
-        eps, r, s = drawn
-        layers.append(_Layer(x, r * x, r, s, eps * std))
-        y = x @ mean + s * (layers[-1].turned @ layers[-1].z)
-    counted = max(1.0, BOOST / (max(len(x), 5) + 3))
-    delta = ((softmax(y) - labels) * (counted * weights)[:, None]).astype(np.float32)
+    eps, signs = noise(net, len(x), step)
+    e_g, in_stds = expectations(net, x, labels, weights, net.std * eps, signs)
+    counted = np.float32(max(1.0, BOOST / (max(len(x), 5) + 3)))
+    e_g *= counted
+    in_stds *= counted
+    move_(net.mean, net.std, e_g, in_stds)
+    np.minimum(net.std, net.ceiling, out=net.std)
     kept = (1.0 - FADING) ** len(x)
-    for mean, std, ceiling, seen in reversed(list(zip(net.mean, net.std, net.ceiling.tolist(), layers, strict=True))):
-        turned_delta = seen.s * delta
-        e_g, in_stds = seen.x.T @ delta, (seen.turned.T @ turned_delta) * seen.z
-        back = delta @ mean.T + seen.r * (turned_delta @ seen.z.T)
-        delta = back[:, 1:] * (seen.x[:, 1:] > 0)
-        move_(mean, std, e_g, in_stds)
-        _forget_(std, ceiling, kept)
+    net.std[:] = 1.0 / np.sqrt(kept / np.square(net.std) + (1.0 - kept) / np.square(net.ceiling))
 
 
-def _noise(net: Net, rows: int, step: int) -> Iterator[tuple[Array, Array, Array]]:
-    """Eps, r and s of each layer, from places in the tables that depend on the step."""
-    normals, signs = _tables()
-    for layer, mean in enumerate(net.mean):
-        place = (step * 0x9E3779B1 + layer * 0x85EBCA6B) % (1 << 32)
-        at = place % (len(normals) - mean.size)
-        inputs, outputs = rows * mean.shape[0], rows * mean.shape[1]
-        sign = signs[place % (len(signs) - inputs - outputs) :]
-        eps = normals[at : at + mean.size].reshape(mean.shape)
-        yield eps, sign[:inputs].reshape(rows, -1), sign[inputs : inputs + outputs].reshape(rows, -1)
+Signs: TypeAlias = list[tuple[Array, Array]]
+
+
+def noise(net: Net, rows: int, step: int) -> tuple[Array, Signs]:
+    """Eps, and r (B, 1 + inputs) and s (B, outputs) of each layer, from places in tables that depend on the step.
+
+    >>> eps, signs = noise(begin(3, 2, seed=0), 5, step=1)
+    >>> eps.shape, [(r.shape, s.shape) for r, s in signs][0]
+    ((4546,), ((5, 4), (5, 64)))
+    """
+    normals, both = _tables()
+    place, drawn = step * 0x9E3779B1 % (1 << 32), []
+    at = place % (len(normals) - len(net.mean))
+    eps = normals[at : at + len(net.mean)]
+    at = place % (len(both) - rows * (sum(net.sizes) * 2 + len(net.sizes)))
+    for i, o in pairwise(net.sizes):
+        drawn.append((both[at : (at := at + rows * (i + 1))], both[at : (at := at + rows * o)]))
+    return eps, [(r.reshape(rows, -1), s.reshape(rows, -1)) for r, s in drawn]
+
+
+def expectations(net: Net, x: Array, labels: Array, weights: Array, z: Array, signs: Signs) -> tuple[Array, Array]:
+    """E[g] and std E[g eps] of the summed, weighted log-loss, from one pass with the noise Z = std eps.
+
+    >>> net = begin(1, 2, seed=0)
+    >>> eps, signs = noise(net, 3, step=1)
+    >>> e_g, _ = expectations(net, np.ones((3, 2)), np.eye(2)[[0, 1, 1]], np.ones(3), net.std * eps, signs)
+    >>> e_g.shape == net.mean.shape
+    True
+    """
+    means, perturbations = layers(net.mean, net.sizes), layers(z, net.sizes)
+    y: Array = x
+    seen: list[tuple[Array, Array]] = []
+    for mean, own, (r, s) in zip(means, perturbations, signs, strict=True):
+        x = _activated(y) if seen else x.astype(np.float32)
+        seen.append((x, r * x))
+        y = x @ mean + s * (seen[-1][1] @ own)
+    delta: Array = ((softmax(y) - labels) * weights[:, None]).astype(np.float32)
+    e_g, in_stds = np.empty_like(net.mean), np.empty_like(net.mean)
+    slopes = zip(layers(e_g, net.sizes), layers(in_stds, net.sizes), strict=True)
+    for layer, (g, g_z) in reversed(list(enumerate(slopes))):
+        (x, turned), (r, s) = seen[layer], signs[layer]
+        turned_delta = s * delta
+        np.matmul(x.T, delta, out=g)
+        np.matmul(turned.T, turned_delta, out=g_z)
+        if layer:
+            back = delta @ means[layer].T + r * (turned_delta @ perturbations[layer].T)
+            delta = back[:, 1:] * (x[:, 1:] > 0)
+    in_stds *= z
+    return e_g, in_stds
 
 
 def move_(mean: Array, std: Array, e_g: Array, in_stds: Array) -> None:
@@ -166,14 +204,6 @@ def move_(mean: Array, std: Array, e_g: Array, in_stds: Array) -> None:
     np.minimum(np.maximum(in_stds, -1e3, out=in_stds), 1e3, out=in_stds)
     # exp(-asinh(y)) = 1 / (sqrt(1 + y^2) + y); a negative y in float32 bears it as far as it is cut off
     std /= np.sqrt(1.0 + in_stds * in_stds) + in_stds
-
-
-def _forget_(std: Array, ceiling: float, kept: float) -> None:
-    """The std, at most the first one, after its precision has faded towards that of the first."""
-    np.minimum(std, ceiling, out=std)
-    precision = kept / (std * std)
-    precision += (1.0 - kept) / ceiling**2
-    np.divide(1.0, np.sqrt(precision), out=std)
 
 
 @cache

@@ -43,7 +43,8 @@ def save_mixture(path: Path, mixture: Mixture, extra: dict[str, Any]) -> None:
         "scale": encoder.scale,
         "columns": list(encoder.columns),
         "extra": extra,
-        **({"finish": list(mixture.finish)} if isinstance(mixture, ClassMixture) else {}),
+        "finish": list(mixture.finish) if isinstance(mixture, ClassMixture) else [],
+        "sizes": mixture.net.sizes if isinstance(mixture, ClassMixture) and mixture.net is not None else [],
     }
     buffer = io.BytesIO()
     text = np.frombuffer(_json(header).encode(), dtype=np.uint8)
@@ -70,9 +71,7 @@ def load_mixture(path: Path, kind: type[M], groups: tuple[Group, ...]) -> tuple[
     mixture.weights = arrays["weights"]
     if isinstance(mixture, ClassMixture):
         mixture.finish = Finish(*header["finish"])
-        layers = range(len(arrays["deep.ceiling"]))
-        mean, std = (tuple(arrays[f"deep.{name}{i}"] for i in layers) for name in ("mean", "std"))
-        mixture.net = Net(mean, std, arrays["deep.ceiling"])
+        mixture.net = Net(tuple(header["sizes"]), *(arrays[f"deep.{name}"] for name in Net._fields[1:]))
     if isinstance(mixture, TargetMixture):
         mixture.shape, mixture.rate = arrays["shape"], arrays["rate"]
         mixture.scaling = Scaling(*(arrays[f"targets.{name}"] for name in Scaling._fields))
@@ -85,9 +84,7 @@ def _arrays(mixture: Mixture) -> Arrays:
     for name, part in mixture.bank._asdict().items() if mixture.bank is not None else ():
         arrays |= {f"{name}{i}": own for i, own in enumerate(part)} if isinstance(part, tuple) else {name: part}
     if isinstance(mixture, ClassMixture) and mixture.net is not None:
-        arrays["deep.ceiling"] = mixture.net.ceiling
-        for name in ("mean", "std"):
-            arrays |= {f"deep.{name}{i}": part for i, part in enumerate(getattr(mixture.net, name))}
+        arrays |= {f"deep.{name}": getattr(mixture.net, name) for name in Net._fields[1:]}
     if isinstance(mixture, TargetMixture):
         arrays |= {"shape": mixture.shape, "rate": mixture.rate}
         arrays |= {f"targets.{name}": part for name, part in mixture.scaling._asdict().items()}
