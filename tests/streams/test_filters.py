@@ -107,7 +107,7 @@ def test_the_finish_finds_how_often_labels_are_wrong(wrong):
         truth = rng.integers(0, 2, 16)
         mixed = np.where(one_hot(truth, 2) > 0, 0.85, 0.15)  # always right, never sure
         labels = one_hot(np.where(rng.random(16) < wrong, 1 - truth, truth), 2)
-        state = follow(state, mixed, labels, np.ones(16))
+        state, _ = follow(state, mixed, labels, np.ones(16))
     assert finished(state, np.array([[0.85, 0.15]]))[0, 0] == pytest.approx(1 - wrong, abs=0.03)
 
 

@@ -37,7 +37,7 @@ class ClassMixture(Mixture):
 
     >>> learner = ClassMixture(MEMBERS)
     >>> x = np.array([[0.0], [1.0]] * 20)
-    >>> learner.learn(Table(x), np.array([0, 1] * 20), np.ones(40))
+    >>> surprise = learner.learn(Table(x), np.array([0, 1] * 20), np.ones(40))
     >>> learner.proba(Table(x[:2])).argmax(1).tolist()
     [0, 1]
     """
@@ -89,12 +89,17 @@ class ClassMixture(Mixture):
         result: Array = (self.weights @ each.reshape(len(each), -1)).reshape(each.shape[1:])
         return result
 
-    def learn(self, table: Table, codes: Codes, importance: Array, outputs: int = 0) -> None:
-        """Learn labels ``codes`` (B,), each with its weight above 0; ``outputs`` declares classes to come."""
-        for part in chunks(len(table)):
-            self._learn_chunk(table[part], codes[part], importance[part], outputs)
+    def learn(self, table: Table, codes: Codes, importance: Array, outputs: int = 0) -> Array:
+        """Learn labels ``codes`` (B,), each with its weight above 0; ``outputs`` declares classes to come.
 
-    def _learn_chunk(self, table: Table, codes: Codes, importance: Array, declared: int) -> None:
+        Returns -log p of each label, as it was predicted before its part of the batch was learnt.
+        """
+        parts = chunks(len(table))
+        each = [self._learn_chunk(table[part], codes[part], importance[part], outputs) for part in parts]
+        surprise: Array = -np.log(np.concatenate(each))
+        return surprise
+
+    def _learn_chunk(self, table: Table, codes: Codes, importance: Array, declared: int) -> Array:
         before = self.outputs
         outputs = max(before, int(codes.max()) + 1, declared)
         bank, seen = self.prepare(table, outputs)
@@ -104,12 +109,13 @@ class ClassMixture(Mixture):
         rows = np.arange(len(codes))
         labels = np.zeros((len(codes), outputs))
         labels[rows, codes] = 1.0
-        self.finish = follow(self.finish, self._mixed(seen), labels, importance)
+        self.finish, predicted = follow(self.finish, self._mixed(seen), labels, importance)
         right = seen.proba[:, rows, codes]
         if self.net is not None:
             deep.train_(self.net, self._deep_inputs(seen), labels, importance, self.seen)
         learn_(bank, seen, labels, importance)
         self.reweigh(np.log(np.maximum(right, LEAST_PROBABILITY)), importance)
+        return predicted
 
     def _discourage(self, bank: Bank, first: int) -> None:
         """A class that no example had starts in the logistic members with the odds of never seen to seen."""

@@ -33,7 +33,7 @@ TABLE = 1 << 18
 
 
 class Net(NamedTuple):
-    """All weights in one row, layer after layer (1 + inputs, outputs), biases first; :func:`train_` changes it in place."""
+    """All weights in one row: layers (1 + inputs, outputs), biases first; :func:`train_` changes it in place."""
 
     sizes: tuple[int, ...]
     """Inputs, hidden units and outputs."""
@@ -117,7 +117,7 @@ def _activated(y: Array) -> Array:
 
 
 def train_(net: Net, x: Array, labels: Array, weights: Array, step: int) -> None:
-    """One step of BGD in place, on inputs that begin with a 1, one-hot ``labels`` and ``weights``; ``step`` draws noise.
+    """One step of BGD in place, on inputs that begin with a 1 and one-hot ``labels``; ``step`` draws the noise.
 
     >>> net = begin(1, 2, seed=0)
     >>> x, labels = np.array([[1.0, -1.0], [1.0, 1.0]] * 8), np.eye(2)[[0, 1] * 8]

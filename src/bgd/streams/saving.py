@@ -63,7 +63,7 @@ def load_mixture(path: Path, kind: type[M], groups: tuple[Group, ...]) -> tuple[
     scaling = Scaling(*(arrays[f"scaling.{name}"] for name in Scaling._fields))
     mixture.encoder = Encoder(header["width"], header["scale"], columns, arrays["indicator"], scaling)
     mixture.omegas = frequencies(mixture.maps, len(columns), header["scale"], header["seed"])
-    sizes = {"mean": len(groups), "covariance": len(mixture.weights)}
+    sizes = {"mean": len(groups), "covariance": len(arrays["variance"])}
     mixture.bank = Bank._make(
         tuple(arrays[f"{name}{i}"] for i in range(sizes[name])) if name in sizes else arrays[name]
         for name in Bank._fields

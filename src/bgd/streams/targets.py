@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, logsumexp
 
 from bgd.streams.encoding import Table
 from bgd.streams.filters import Array, Bank, absorb_
@@ -45,7 +45,7 @@ class TargetMixture(Mixture):
 
     >>> learner = TargetMixture(MEMBERS)
     >>> x = np.linspace(-1, 1, 64)[:, None]
-    >>> learner.learn(Table(x), 3 * x + 100, np.ones(64))
+    >>> surprise = learner.learn(Table(x), 3 * x + 100, np.ones(64))
     >>> abs(learner.predict(Table(x[:1])).item() - 97.0) < 1.0
     True
     """
@@ -85,12 +85,14 @@ class TargetMixture(Mixture):
     def _scale(self) -> Array:
         return _std(self.scaling)
 
-    def learn(self, table: Table, targets: Array, importance: Array) -> None:
-        """Learn targets (B, K), each row with its weight above 0."""
-        for part in chunks(len(table)):
-            self._learn_chunk(table[part], targets[part], importance[part])
+    def learn(self, table: Table, targets: Array, importance: Array) -> Array:
+        """Learn targets (B, K), each row with its weight above 0; returns -log p of each, before it was learnt.
 
-    def _learn_chunk(self, table: Table, targets: Array, importance: Array) -> None:
+        The density is that of targets on the running standardisation.
+        """
+        return np.concatenate([self._learn_chunk(table[p], targets[p], importance[p]) for p in chunks(len(table))])
+
+    def _learn_chunk(self, table: Table, targets: Array, importance: Array) -> Array:
         if self.bank is None:
             self.scaling = empty(targets.shape[1])
             self.shape = np.full(len(self.weights), SHAPE)
@@ -106,7 +108,9 @@ class TargetMixture(Mixture):
         self.shape = keep * self.shape + (1.0 - keep) * SHAPE + importance.sum() / 2
         fading = keep[:, None]
         self.rate = fading * self.rate + (1.0 - fading) * RATE / 10 + np.square(white).sum(1) / 2
+        surprise: Array = -logsumexp(logs, axis=0, b=self.weights[:, None])
         self.reweigh(np.maximum(logs, logs.max(0) + LEAST_LOG), importance)
+        return surprise
 
     def _log_densities(self, variance: Array, error: Array) -> Array:
         """Log p of each example under each member, (M, B), all outputs together."""
