@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, TypeAlias
 
@@ -49,9 +49,14 @@ def layers(row: Array, sizes: Sequence[int]) -> list[Array]:
     >>> [layer.shape for layer in layers(np.zeros(11), [1, 3, 1])[:1]]
     [(2, 3)]
     """
+    return [row[own].reshape(-1, outputs) for own, outputs in _spans(tuple(sizes))]
+
+
+@lru_cache(maxsize=64)
+def _spans(sizes: tuple[int, ...]) -> list[tuple[slice, int]]:
+    """Where each layer is, and its outputs."""
     ends = list(accumulate((i + 1) * o for i, o in pairwise(sizes)))
-    starts = [0, *ends[:-1]]
-    return [row[a:b].reshape(-1, o) for a, b, o in zip(starts, ends, sizes[1:], strict=True)]
+    return [(slice(a, b), o) for a, b, o in zip([0, *ends], ends, sizes[1:], strict=False)]
 
 
 def begin(inputs: int, outputs: int, seed: int) -> Net:
@@ -127,14 +132,15 @@ def train_(net: Net, x: Array, labels: Array, weights: Array, step: int) -> None
     [0, 1]
     """
     eps, signs = noise(net, len(x), step)
-    e_g, in_stds = expectations(net, x, labels, weights, net.std * eps, signs)
-    counted = np.float32(max(1.0, BOOST / (max(len(x), 5) + 3)))
-    e_g *= counted
-    in_stds *= counted
-    move_(net.mean, net.std, e_g, in_stds)
+    counted = max(1.0, BOOST / (max(len(x), 5) + 3))
+    move_(net.mean, net.std, *expectations(net, x, labels, counted * weights, net.std * eps, signs))
     np.minimum(net.std, net.ceiling, out=net.std)
     kept = (1.0 - FADING) ** len(x)
-    net.std[:] = 1.0 / np.sqrt(kept / np.square(net.std) + (1.0 - kept) / np.square(net.ceiling))
+    ratio = net.std / net.ceiling
+    ratio *= ratio
+    ratio *= 1.0 - kept
+    ratio += kept
+    net.std /= np.sqrt(ratio, out=ratio)  # 1 / sqrt(kept / std^2 + (1 - kept) / ceiling^2)
 
 
 Signs: TypeAlias = list[tuple[Array, Array]]
