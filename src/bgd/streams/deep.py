@@ -140,7 +140,7 @@ def train_(net: Net, x: Array, labels: Array, weights: Array, step: int) -> None
     ratio *= ratio
     ratio *= 1.0 - kept
     ratio += kept
-    net.std /= np.sqrt(ratio, out=ratio)  # 1 / sqrt(kept / std^2 + (1 - kept) / ceiling^2)
+    np.divide(net.std, np.sqrt(ratio, out=ratio), out=net.std)  # 1 / sqrt(kept / std^2 + (1 - kept) / ceiling^2)
 
 
 Signs: TypeAlias = list[tuple[Array, Array]]
