@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -45,16 +46,16 @@ def bgd_steps() -> Callable[[int], None]:
 
 
 def stream_steps() -> Callable[[int], None]:
-    """The stream learner, which predicts each example and then learns it."""
-    from bgd.streams import StreamClassifier
+    """The stream learner, which predicts each example and then learns it; its concept changes every 10,000 examples."""
+    from bgd import StreamClassifier
 
-    learner = StreamClassifier(classes=range(4))
-    x = torch.randn(64, 1, 8).numpy()
+    rng = np.random.default_rng(0)
+    learner = StreamClassifier().partial_fit(rng.normal(size=(1, 8)), [0], classes=range(4))
 
     def step(i: int) -> None:
-        batch = x[i % 64]
-        learner.predict(batch)
-        learner.partial_fit(batch, (batch.argmax(1) + i // 10000) % 4)
+        row = rng.normal(size=(1, 8))
+        learner.predict(row)
+        learner.partial_fit(row, (row[:, :4].argmax(1) + i // 10000) % 4)
 
     return step
 

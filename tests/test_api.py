@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from bgd.api import ExperimentResult, run_experiment
+from bgd.cli import main
 from bgd.errors import BGDError, MissingExtraError, SettingError
 from bgd.experiments import Experiment, ExperimentError, Row
 from bgd.experiments.storage import read_declaration
@@ -67,7 +69,8 @@ def test_the_files_are_those_of_the_command(tmp_path, monkeypatch):
     run_experiment("digits", "smoke", seeds=[7], overrides={"SGD.lr": 0.5}, **CHOICE)
     shell = ["run", "digits", "-p", "smoke", "--row", "sgd", "--row", "adam", "--column", "split, class"]
     shell += ["--seeds", "7", "--set", "SGD.lr=0.5", "--jobs", "1", "-q", "--out", str(tmp_path / "shell")]
-    subprocess.run([sys.executable, "-m", "bgd.cli", *shell], check=True)
+    with pytest.raises(SystemExit, match="0"):
+        main(shell)
     results = [
         {path.relative_to(tmp_path / way): path.read_bytes() for path in (tmp_path / way).rglob("result.json")}
         for way in ("python", "shell")
@@ -159,7 +162,7 @@ def test_a_module_beside_a_toml_file(tmp_path, own_module):
     assert (len(result.dataframe), result.failed) == (2, ())
 
 
-def test_a_class_of_main_is_refused_for_other_processes(tmp_path):
+def test_a_class_of_main_is_refused_for_other_processes(tmp_path, capsys):
     """As in a notebook: it works in this process, and the error names the way out for others."""
     pytest.importorskip("bgd.methods.registry")
     script = tmp_path / "script.py"
@@ -186,7 +189,8 @@ def test_a_class_of_main_is_refused_for_other_processes(tmp_path):
             """
         )
     )
-    out = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True).stdout.splitlines()
+    runpy.run_path(str(script), run_name="__main__")
+    out = capsys.readouterr().out.splitlines()
     message = "'__main__:Mine' is defined in the running script or notebook, where another process cannot import it: "
     assert out == [f"{message}move it to a module, or run in this process"] * 2 + ["2"]
 

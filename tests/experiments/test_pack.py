@@ -1,19 +1,34 @@
 """A packed comparison gives the same report as its folder."""
 
+import contextlib
 import json
 import math
+import random
 import re
 import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from attacks import attacks
+from mutations import damages
 
 from bgd.cli import main
 from bgd.experiments.pack import pack
-from bgd.experiments.storage import read_comparison, run_folders
+from bgd.experiments.storage import (
+    PACKED_FILES,
+    read_comparison,
+    read_declaration,
+    read_packed,
+    run_folders,
+    write_declaration,
+)
+from bgd.files import write_atomically
 from bgd.report.export import to_json
 from bgd.report.load import load
+from bgd.runs.digests import FILE as DIGESTS
 from bgd.runs.errors import RunError
 from bgd.runs.folder import read_config, write_json
 
@@ -47,7 +62,7 @@ def test_paths_of_the_machine_are_not_published(comparison: Path, tmp_path: Path
 
 def test_a_report_of_the_pack_equals_that_of_the_folder(comparison: Path, tmp_path: Path) -> None:
     packed = pack(comparison, tmp_path / "results")
-    assert sorted(path.name for path in packed.iterdir()) == ["experiment.json", "runs.jsonl"]
+    assert sorted(path.name for path in packed.iterdir()) == [DIGESTS, "experiment.json", "runs.jsonl"]
     whole, small = load([comparison]), load([tmp_path / "results"])
     assert _digits(to_json(small)) == _digits(to_json(whole))
     ours, theirs = read_comparison(comparison), read_comparison(packed)
@@ -82,8 +97,79 @@ def test_comparisons_that_cannot_be_packed_or_read_are_rejected(comparison: Path
     packed = pack(comparison, tmp_path)
     path = packed / "runs.jsonl"
     path.write_bytes(path.read_bytes()[:-40])
+    sum_again(packed)
     with pytest.raises(RunError, match=r"runs\.jsonl, line 4: not a run of this version"):
         read_comparison(packed)
+
+
+def sum_again(packed: Path) -> None:
+    """Digests of what is there now, as the way out of an error says."""
+    names = [name for name in PACKED_FILES if (packed / name).is_file()]
+    sums = subprocess.run(["sha256sum", *names], cwd=packed, capture_output=True, check=True)
+    (packed / DIGESTS).write_bytes(sums.stdout)
+
+
+@pytest.mark.parametrize("name", PACKED_FILES)
+def test_every_changed_byte_of_a_pack_is_noticed_and_named(name: str, comparison: Path, tmp_path: Path) -> None:
+    packed = pack(failing(comparison, tmp_path), tmp_path / "results")
+    content, pick = (packed / name).read_bytes(), random.Random(name)
+    for mutant in damages(content, pick, attacks(30)):
+        if mutant != content:
+            (packed / name).write_bytes(mutant)
+            with pytest.raises(RunError, match=rf"{name} has changed since it was packed: restore it, or where"):
+                read_comparison(packed)
+            with pytest.raises(RunError, match="has changed"):
+                read_packed(packed)
+            with pytest.raises(RunError, match="has changed"):
+                pack(comparison, tmp_path / "results")
+    (packed / name).unlink()
+    if name != "runs.jsonl":
+        with pytest.raises(RunError, match=rf"{name} is missing"):
+            read_comparison(packed)
+
+
+def test_a_list_of_digests_that_is_gone_or_damaged_is_noticed(comparison: Path, tmp_path: Path) -> None:
+    packed = pack(comparison, tmp_path)
+    sums = (packed / DIGESTS).read_bytes()
+    for mutant in damages(sums, random.Random(3), attacks(60)):
+        if mutant.split() != sums.split() and mutant != sums + sums:
+            (packed / DIGESTS).write_bytes(mutant)
+            with pytest.raises(RunError, match=r"has changed since|is missing|is no list of digests"):
+                read_comparison(packed)
+    (packed / DIGESTS).unlink()
+    with pytest.raises(RunError, match=r"SHA256SUMS is missing: .*sha256sum experiment\.json runs\.jsonl > SHA256SUMS"):
+        read_comparison(packed)
+    sum_again(packed)
+    assert read_comparison(packed).results
+
+
+def test_an_interrupted_pack_is_read_and_packed_again(
+    comparison: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = pack(comparison, tmp_path / "whole")
+    for writes in range(5):
+        left = iter(range(writes))
+
+        def interrupted(path: Path, content: bytes, left: Iterator[int] = left) -> None:
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            write_atomically(path, content)
+
+        packed = pack(without(comparison, tmp_path / f"first {writes}", seed=2), tmp_path / f"results {writes}")
+        with monkeypatch.context() as patch:
+            patch.setattr("bgd.runs.digests.write_atomically", interrupted)
+            with contextlib.suppress(KeyboardInterrupt):
+                pack(comparison, packed.parent)
+        assert len(read_comparison(packed).results) in (2, 4)
+        pack(comparison, packed.parent)
+        assert {p.name: p.read_bytes() for p in packed.iterdir()} == {p.name: p.read_bytes() for p in whole.iterdir()}
+
+
+def test_a_declaration_written_over_a_pack_belongs_to_it(comparison: Path, tmp_path: Path) -> None:
+    packed = pack(comparison, tmp_path)
+    changed = read_declaration(packed).model_copy(update={"command": "bgd run mc-samples"})
+    write_declaration(packed, changed)
+    assert read_comparison(packed).declaration.command == "bgd run mc-samples"
 
 
 def test_the_command(comparison: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,16 +260,24 @@ def test_published_runs_of_another_declaration_are_not_packed_over(comparison: P
     packed = pack(comparison, tmp_path)
     before = (packed / "runs.jsonl").read_bytes()
     (packed / "runs.jsonl").write_bytes(before.replace(b'"lr": 0.01', b'"lr": 0.5'))
+    sum_again(packed)
     with pytest.raises(RunError, match=r"holds 4 of 4 runs .* does not declare, such as SGD"):
         pack(comparison, tmp_path)
     assert b'"lr": 0.5' in (packed / "runs.jsonl").read_bytes()
 
 
-def test_failed_runs_are_recorded(comparison: Path, tmp_path: Path) -> None:
-    copy = Path(shutil.copytree(comparison, tmp_path / comparison.name))
+def failing(comparison: Path, folder: Path) -> Path:
+    """A copy whose first run has failed."""
+    copy = Path(shutil.copytree(comparison, folder / comparison.name))
     failed = sorted(run_folders(copy))[0]
     (failed / "result.json").unlink()
     (failed / "failure.txt").write_text("Traceback\n  ...\nValueError: no\n")
+    return copy
+
+
+def test_failed_runs_are_recorded(comparison: Path, tmp_path: Path) -> None:
+    copy = failing(comparison, tmp_path)
+    failed = sorted(run_folders(copy))[0]
     packed = pack(copy, tmp_path / "results")
     assert _digits(to_json(load(packed))) == _digits(to_json(load(copy)))
     (one,) = load(packed)[0].unfinished

@@ -12,6 +12,7 @@ from bgd.experiments.pack import pack
 from bgd.experiments.reuse import LABELS, computation, find_reusable, reuse_results
 from bgd.experiments.storage import PACKED, Declaration, declare, read_comparison, read_declaration
 from bgd.runs.config import RunConfig
+from bgd.runs.digests import replace_files
 from bgd.runs.folder import finished, read_config, read_result
 from bgd.runs.run import run
 
@@ -72,9 +73,10 @@ def test_packed_runs_without_training_losses_are_not_reused_where_these_are_show
     run(same, sources[0])
     line = read_result(sources[0]).model_copy(update={"curve": []}).model_dump_json()
     (tmp_path / "ours" / "packed").mkdir()
-    (tmp_path / "ours" / "packed" / PACKED).write_text(line + "\n")
+    replace_files(tmp_path / "ours" / "packed", {PACKED: f"{line}\n".encode()}, [PACKED])
     assert reuse(folders, tmp_path / "ours", threads=1) == {}
-    (tmp_path / "ours" / "packed" / PACKED).write_text(read_result(sources[0]).model_dump_json() + "\n")
+    whole = read_result(sources[0]).model_dump_json()
+    replace_files(tmp_path / "ours" / "packed", {PACKED: f"{whole}\n".encode()}, [PACKED])
     assert len(reuse(folders, tmp_path / "ours", threads=1)) == 1
 
 

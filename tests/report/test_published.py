@@ -8,6 +8,7 @@ import pytest
 from bgd.report.load import load
 from bgd.report.markdown import render_overview
 from bgd.report.section import Section
+from bgd.runs.digests import FILE, check_files
 
 ROOT = Path(__file__).parents[2]
 COMMAND = "bgd report results --markdown RESULTS.md --pages docs/results"
@@ -32,3 +33,17 @@ def test_every_page_is_linked_and_every_figure_is_shown():
     figures = [path for path in PAGES.rglob("*") if path.suffix in (".png", ".svg")]
     assert {path.relative_to(PAGES).as_posix() for path in figures} == shown
     assert sum(path.stat().st_size for path in figures) < 8_000_000
+
+
+@pytest.mark.parametrize("folder", sorted(path for path in (ROOT / "results").glob("*/")), ids=lambda path: path.name)
+def test_no_published_number_has_changed_since(folder):
+    """Measured by a benchmark again: ``make digests``."""
+    covered = sorted(path.name for path in folder.iterdir() if path.name not in (FILE, "remarks.md"))
+    check_files(folder, covered, covered, "since it was published", "restore it")
+
+
+@pytest.mark.parametrize("folder", sorted((ROOT / "results").glob("*-short*/")), ids=lambda path: path.name)
+def test_remarks_on_shortened_runs_quote_no_accuracies_of_the_paper(folder):
+    """Nor do tables and verdicts: a run too short to agree is too short to differ."""
+    text = " ".join((folder / "remarks.md").read_text(encoding="utf-8").split())
+    assert not re.findall(r"\bpaper\b(?:'s)?[^.;:]{0,30}? \d\d(?:\.\d+)? ?(?:±|%|\))", text)

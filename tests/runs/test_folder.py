@@ -1,19 +1,17 @@
 """Folders that cannot be used: one clear error, nothing damaged."""
 
-import multiprocessing
 import resource
 import time
 
 import pytest
 from small_runs import RUNS
+from workers import CONTEXT
 
 from bgd.files import write_atomically
 from bgd.runs import Options, RunError, run
 from bgd.runs.executors import Job, attempt
 from bgd.runs.folder import RunFolder, read_result
 
-CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["bgd.runs.executors", "sklearn.datasets"])
 CONFIG = RUNS["bgd, discrete"]
 LONG = CONFIG.setup.stream.model_copy(update={"epochs": 30})  # still at work when another process begins
 

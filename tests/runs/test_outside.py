@@ -1,6 +1,5 @@
 """What the world around a run may do to it: the folder goes, the clock jumps, others come, the parent dies."""
 
-import multiprocessing
 import os
 import shutil
 import subprocess
@@ -10,13 +9,12 @@ from pathlib import Path
 
 import pytest
 from small_runs import RUNS
+from workers import CONTEXT
 
 from bgd.runs import Options, RunError, run
 from bgd.runs.executors import Job, attempt
 from bgd.runs.folder import finished
 
-CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["bgd.runs.executors", "sklearn.datasets"])
 CONFIG = RUNS["bgd, one pass"]
 ALWAYS = Options(checkpoint_seconds=0)
 

@@ -1,6 +1,5 @@
 """A run that was interrupted and resumed ends with the same bytes as one that never was."""
 
-import multiprocessing
 import os
 import random
 import signal
@@ -9,13 +8,12 @@ import time
 import pytest
 import torch
 from small_runs import CONV_RUNS, RUNS
+from workers import CONTEXT
 
 from bgd.runs import Interrupted, Options, run
 from bgd.runs.executors import Job, attempt
 
 ALWAYS = Options(checkpoint_seconds=0)
-CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["bgd.runs.executors", "sklearn.datasets"])
 
 
 def compared(folder):

@@ -112,5 +112,5 @@ def test_random_sequences_on_a_run_folder(tmp_path) -> None:
     run(CONFIG, tmp_path)
     RunFolders.reference = {name: (tmp_path / name).read_bytes() for name in OUTPUTS}
     # without shrinking, which would take many minutes of runs
-    how = settings(max_examples=attacks(4), stateful_step_count=8, deadline=None, phases=(Phase.generate,))
+    how = settings(max_examples=attacks(3), stateful_step_count=8, deadline=None, phases=(Phase.generate,))
     run_state_machine_as_test(RunFolders, settings=how)

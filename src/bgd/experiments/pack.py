@@ -3,6 +3,7 @@
 experiment.json     the declaration, as in the original folder
 runs.jsonl          a line for each finished run: what was measured, on what machine, by which command
 failed.jsonl        a line for each run that failed, if any did
+SHA256SUMS          digests of the files above: a report refuses files that have changed since
 remarks.md          beside them, if there are any
 
 ``bgd report`` and ``bgd compare`` read it as they read the folder. Left out are files that only a resumed run needs,
@@ -21,20 +22,23 @@ from typing import Any
 from bgd.experiments.declaration import Experiment
 from bgd.experiments.storage import (
     FAILED,
+    FILE,
     PACKED,
+    PACKED_FILES,
     REMARKS,
     Declaration,
     DeclaredRuns,
     FailedRun,
     StoredComparison,
+    declaration_content,
     in_order,
     read_comparison,
     read_lines,
     read_packed,
     run_key,
-    write_declaration,
 )
 from bgd.files import write_atomically
+from bgd.runs.digests import replace_files
 from bgd.runs.errors import DamagedRun, RunError
 from bgd.runs.folder import clear_errors, last_line, read_config
 from bgd.runs.result import RunResult
@@ -75,14 +79,14 @@ def pack(folder: Path, out: Path) -> Path:
     curves = shows_curves(experiment)
     with clear_errors(target):
         target.mkdir(parents=True, exist_ok=True)
-        write_declaration(target, _without_paths(stored.declaration))
-        write_atomically(
-            target / PACKED, _lines(_small(result, curves) for result in in_order(experiment, results.values()))
-        )
-        if failures:
-            write_atomically(target / FAILED, _lines(json.loads(one.model_dump_json()) for one in failures))
-        else:
+        if not failures:
             (target / FAILED).unlink(missing_ok=True)
+        contents = {
+            FILE: declaration_content(_without_paths(stored.declaration)),
+            PACKED: _lines(_small(result, curves) for result in in_order(experiment, results.values())),
+            FAILED: _lines(json.loads(one.model_dump_json()) for one in failures),
+        }
+        replace_files(target, {name: content for name, content in contents.items() if content}, PACKED_FILES)
         if stored.remarks and not (target / REMARKS).exists():  # those there may have been written since
             write_atomically(target / REMARKS, (folder / REMARKS).read_bytes())
     return target

@@ -5,10 +5,12 @@ experiment.json     the declaration, the preset, the overrides, and the command 
 remarks.md          what people conclude from the results, if they wrote it down: reports show it
 runs.jsonl          finished runs in short, where a comparison was packed: see bgd.experiments.pack
 failed.jsonl        beside it, those that failed
+SHA256SUMS          beside these, their digests: see bgd.runs.digests
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,11 +25,14 @@ from bgd.experiments.overrides import Overrides, parse_overrides
 from bgd.experiments.selection import RunKey
 from bgd.files import write_atomically
 from bgd.runs.config import RunConfig, Strict
+from bgd.runs.digests import FILE as DIGESTS
+from bgd.runs.digests import check_files, replace_files
 from bgd.runs.errors import DamagedRun, RunError
 from bgd.runs.folder import clear_errors, finished, prepare, read_config, read_result
 from bgd.runs.result import RunResult
 
 FILE, PACKED, FAILED, REMARKS = "experiment.json", "runs.jsonl", "failed.jsonl", "remarks.md"
+PACKED_FILES = (FILE, PACKED, FAILED)
 
 Record = TypeVar("Record", bound=Strict)
 
@@ -111,9 +116,22 @@ def declare(folder: Path, declaration: Declaration, configs: Sequence[RunConfig]
 
 def write_declaration(folder: Path, declaration: Declaration) -> None:
     """Write a declaration to its folder."""
+    content = declaration_content(declaration)
+    if (folder / PACKED).exists():
+        replace_files(folder, {FILE: content}, PACKED_FILES)
+    else:
+        write_atomically(folder / FILE, content)
+
+
+def declaration_content(declaration: Declaration) -> bytes:
+    r"""The content of a declaration's file.
+
+    >>> from bgd.experiments import find
+    >>> declaration_content(Declaration(experiment=find("digits"), preset="smoke"))[-22:]
+    b'\n "preset": "smoke"\n}\n'
+    """
     # keys that are not set stay out: they would be read as set, and override the layers below
-    content = declaration.model_dump_json(indent=1, exclude_unset=True).encode() + b"\n"
-    write_atomically(folder / FILE, content)
+    return declaration.model_dump_json(indent=1, exclude_unset=True).encode() + b"\n"
 
 
 def read_declaration(folder: Path) -> Declaration:
@@ -141,6 +159,7 @@ def read_declaration(folder: Path) -> Declaration:
 def read_comparison(folder: str | Path) -> StoredComparison:
     """Read a comparison from its folder, whatever state its runs are in."""
     folder = Path(folder)
+    check_packed(folder)
     declaration = read_declaration(folder)
     remarks = folder / REMARKS
     comparison = StoredComparison(
@@ -214,12 +233,26 @@ def in_order(experiment: Experiment, results: Iterable[RunResult]) -> list[RunRe
     return sorted(results, key=lambda r: (columns.index(r.config.column), rows.index(r.config.row), r.config.seed))
 
 
+def check_packed(folder: Path) -> None:
+    """Refuse packed runs, and the declaration beside them, that have changed since they were packed.
+
+    >>> check_packed(Path("no-such-folder"))
+    """
+    if not (folder / PACKED).is_file():
+        return
+    there = [name for name in PACKED_FILES if (folder / name).is_file()]
+    again = f"(cd {shlex.quote(str(folder))} && sha256sum {' '.join(there)} > {DIGESTS})"
+    way_out = f"restore it, or where the files are as they should be: {again}"
+    check_files(folder, (PACKED,), PACKED_FILES, "since it was packed", way_out)
+
+
 def read_packed(folder: Path) -> list[RunResult]:
     """The runs of ``runs.jsonl``; none if there is no such file.
 
     >>> read_packed(Path("no-such-folder"))
     []
     """
+    check_packed(folder)
     return read_lines(folder / PACKED, RunResult)
 
 

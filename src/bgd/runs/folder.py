@@ -169,14 +169,12 @@ def read_config(path: Path) -> RunConfig:
 
 
 def read_result(path: Path) -> RunResult:
-    """The result of a finished run, from its folder or from one file, with the machine where it is known.
+    """The result of a finished run, with the machine where it is known.
 
     >>> read_result(Path("no-such-run"))
     Traceback (most recent call last):
     bgd.runs.errors.RunError: no-such-run/result.json: no such file: the run is not finished, continue with: bgd ...
     """
-    if path.is_file():
-        return _read(path, RunResult)
     digests.check_digests(path)
     result = _read(path / "result.json", RunResult)
     return result if result.machine else result.model_copy(update={"machine": read_machine(path)})

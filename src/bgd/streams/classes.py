@@ -70,13 +70,19 @@ class ClassMixture(Mixture):
 
     def _forecast(self, raw: Array) -> Forecast:
         seen = super()._forecast(raw)
-        x = self._deep_inputs(seen)
+        assert self.net is not None, "nothing has been learnt"
+        own = deep.predict(self.net, self._deep_inputs(seen))
+        return seen._replace(proba=np.concatenate([seen.proba, own[None]]))
+
+    def _make_room(self, columns: int, outputs: int) -> Bank:
+        bank = super()._make_room(columns, outputs)
+        inputs = bank.mean[0].shape[1] - 1
         if self.net is None:
-            self.net = deep.begin(x.shape[1] - 1, self.outputs, self.seed)
-        elif (x.shape[1] - 1, self.outputs) != (self.net.sizes[0], self.net.sizes[-1]):
+            self.net = deep.begin(inputs, outputs, self.seed)
+        elif (inputs, outputs) != (self.net.sizes[0], self.net.sizes[-1]):
             unseen = -math.log1p(min(self.seen, 1.0 / deep.FADING))
-            self.net = deep.widen(self.net, x.shape[1] - 1, self.outputs, self.seed, unseen)
-        return seen._replace(proba=np.concatenate([seen.proba, deep.predict(self.net, x)[None]]))
+            self.net = deep.widen(self.net, inputs, outputs, self.seed, unseen)
+        return bank
 
     def _deep_inputs(self, seen: Forecast) -> Array:
         """The linear features of the first group, a 1 first, on the scale of standardised columns."""

@@ -59,13 +59,22 @@ def _spans(sizes: tuple[int, ...]) -> list[tuple[slice, int]]:
     return [(slice(a, b), o) for a, b, o in zip([0, *ends], ends, sizes[1:], strict=False)]
 
 
+def deep_sizes(inputs: int, outputs: int) -> tuple[int, ...]:
+    """Inputs, hidden units and outputs.
+
+    >>> deep_sizes(3, 2)
+    (3, 64, 64, 2)
+    """
+    return (inputs, *HIDDEN, outputs)
+
+
 def begin(inputs: int, outputs: int, seed: int) -> Net:
     """A network that has seen nothing: uniform weights within 1 / sqrt(fan-in), as torch's.
 
     >>> begin(3, 2, seed=0).sizes
     (3, 64, 64, 2)
     """
-    sizes = (inputs, *HIDDEN, outputs)
+    sizes = deep_sizes(inputs, outputs)
     mean, bounds = [], []
     for layer, (i, o) in enumerate(pairwise(sizes)):
         mean.append(_uniform(i + 1, o, 1.0 / math.sqrt(i), [seed, layer]).ravel())

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bgd.errors import SettingError
+from bgd.streams.checking import finite, whole
 from bgd.validation import check_whole
 
 RANK_BETS: Final = (0.05, 0.15, 0.4)
@@ -242,18 +243,45 @@ class DriftAlarm:
         return own | {"window": list(self.window.values), "count": self.expectation.count, "expectation": expectation}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue exactly from the state of another alarm; its settings come along."""
-        if missing := {*_NUMBERS, *_LISTS, "window", "count", "expectation"} ^ set(state):
-            raise SettingError(f"this is not the state of a DriftAlarm: {', '.join(sorted(missing))}")
-        for name in _NUMBERS:
-            setattr(self, name, state[name])
-        for name in _LISTS:
-            setattr(self, name, list(state[name]))
-        self.window = SortedWindow(self.memory, state["window"])
-        self.expectation = Expectation(self.memory)
-        self.expectation.count = state["count"]
-        for name in Expectation.ARRAYS:
-            setattr(self.expectation, name, np.array(state["expectation"][name], dtype=np.float64))
+        """Continue exactly from the state of another alarm; its settings come along.
+
+        Raises:
+            SettingError: for what is no such state; the alarm is then as it was.
+        """
+        try:
+            loaded = _alarm_of(state)
+        except (TypeError, ValueError, AttributeError, LookupError, OverflowError) as error:
+            raise SettingError(f"this is not the state of a DriftAlarm: {error}") from error
+        self.__dict__.update(vars(loaded))
+
+
+def _alarm_of(state: dict[str, Any]) -> DriftAlarm:
+    """The alarm of a state, every entry of which is checked."""
+    if different := {*_NUMBERS, *_LISTS, "window", "count", "expectation"} ^ set(state):
+        raise ValueError(", ".join(sorted(map(str, different))))
+    every, window = finite("every", [state["every"]], 1)[0], [float(value) for value in state["window"]]
+    alarm = DriftAlarm(every, memory=state["memory"])
+    for name in ("seen", "alarms", "collected"):
+        setattr(alarm, name, whole(name, state[name]))
+    for name in _LISTS:
+        values = finite(name, state[name], len(getattr(alarm, name)))
+        if min(values) < 0:
+            raise ValueError(f"{name!r} is below 0")
+        setattr(alarm, name, values)
+    alarm.starts = [whole("starts", start, alarm.seen) for start in state["starts"]]
+    if len(window) > min(alarm.memory, alarm.seen) or any(map(math.isnan, window)):
+        raise ValueError("'window' has too many values, or NaN")
+    alarm.window = SortedWindow(alarm.memory, window)
+    expected, arrays = alarm.expectation, state["expectation"]
+    expected.count = whole("count", state["count"])
+    if set(arrays) != set(Expectation.ARRAYS):
+        raise ValueError("'expectation' has other entries")
+    for name in Expectation.ARRAYS:
+        array = np.array(arrays[name], dtype=np.float64)
+        if array.shape != getattr(expected, name).shape or not np.isfinite(array).all():
+            raise ValueError(f"{name!r} has another shape, or is not finite")
+        setattr(expected, name, array)
+    return alarm
 
 
 _NUMBERS: Final = ("every", "memory", "seen", "alarms", "collected")

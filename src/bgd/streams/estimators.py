@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 )
 
 from bgd.errors import SettingError
+from bgd.streams.checking import finite, reading
 from bgd.streams.classes import MEMBERS as CLASS_MEMBERS
 from bgd.streams.classes import ClassMixture
 from bgd.streams.drift import Event
@@ -235,11 +236,15 @@ class StreamClassifier(ClassifierMixin, _Stream):  # type: ignore[misc]
     def load(cls, path: str | Path) -> Self:
         """The learner that :meth:`save` wrote. Reading never runs code from the file."""
         learner = cls()
-        mixture, extra = load_mixture(Path(path), ClassMixture, CLASS_MEMBERS)
-        learner._mixture, learner._labels = mixture, Labels()
-        learner._labels.add(extra["classes"])
-        learner.classes_, learner._columns = np.unique(np.array(learner._labels.names), return_index=True)
-        _restore(learner, extra)
+        with reading(Path(path)):
+            mixture, extra = load_mixture(Path(path), ClassMixture, CLASS_MEMBERS)
+            learner._mixture, learner._labels = mixture, Labels()
+            learner._labels.check(extra["classes"])
+            learner._labels.add(extra["classes"])
+            if len(learner._labels.names) != mixture.outputs:
+                raise ValueError(f"'classes' are {extra['classes']}")
+            learner.classes_, learner._columns = np.unique(np.array(learner._labels.names), return_index=True)
+            _restore(learner, extra)
         return learner
 
 
@@ -312,9 +317,11 @@ class StreamRegressor(RegressorMixin, _Stream):  # type: ignore[misc]
     def load(cls, path: str | Path) -> Self:
         """The learner that :meth:`save` wrote. Reading never runs code from the file."""
         learner = cls()
-        mixture, extra = load_mixture(Path(path), TargetMixture, TARGET_MEMBERS)
-        learner._mixture, learner._single = mixture, extra["single"]
-        _restore(learner, extra)
+        with reading(Path(path)):
+            mixture, extra = load_mixture(Path(path), TargetMixture, TARGET_MEMBERS)
+            learner._mixture = mixture
+            learner._single = bool(extra["single"]) and mixture.outputs == 1
+            _restore(learner, extra)
         return learner
 
     def __sklearn_tags__(self) -> Any:
@@ -368,8 +375,17 @@ def _common(learner: _Stream) -> dict[str, Any]:
 
 
 def _restore(learner: _Stream, extra: dict[str, Any]) -> None:
-    learner.n_features_in_ = extra["features"]["number"]
-    if extra["features"]["names"] is not None:
-        learner.feature_names_in_ = np.array(extra["features"]["names"], dtype=object)
-    learner.random_state, learner.alarms_per = extra["random_state"], extra["alarms_per"]
+    """What :func:`_common` gave, checked."""
+    features, width = extra["features"], learner._mixture.encoder.width
+    names, number = features["names"], features["number"]
+    if type(number) is not int or (width is not None and number != width):
+        raise ValueError(f"'number' of features is {number!r}")
+    if names is not None and (len(names) != number or not all(isinstance(name, str) for name in names)):
+        raise ValueError(f"'names' of features are {names!r}")
+    learner.n_features_in_ = number
+    if names is not None:
+        learner.feature_names_in_ = np.array(names, dtype=object)
+    learner.random_state = extra["random_state"]
+    learner._seed()
+    learner.alarms_per = None if extra["alarms_per"] is None else finite("alarms_per", [extra["alarms_per"]], 1)[0]
     learner._alarm = None if extra["alarm"] is None else SurpriseAlarm.of(extra["alarm"])

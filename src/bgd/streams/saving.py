@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from bgd.errors import BGDError
 from bgd.files import write_atomically
+from bgd.streams.checking import check_arrays, check_header, check_stored, finite
 from bgd.streams.classes import ClassMixture
-from bgd.streams.deep import Net
+from bgd.streams.deep import Net, deep_sizes
 from bgd.streams.encoding import Encoder
 from bgd.streams.filters import Bank
 from bgd.streams.finish import Finish
 from bgd.streams.mixture import Group, Mixture, frequencies
-from bgd.streams.scaling import Scaling
+from bgd.streams.scaling import Scaling, empty
 from bgd.streams.targets import TargetMixture
 
 MAGIC = b"bgd-stream 1\n"
@@ -44,7 +45,6 @@ def save_mixture(path: Path, mixture: Mixture, extra: dict[str, Any]) -> None:
         "columns": list(encoder.columns),
         "extra": extra,
         "finish": list(mixture.finish) if isinstance(mixture, ClassMixture) else [],
-        "sizes": mixture.net.sizes if isinstance(mixture, ClassMixture) and mixture.net is not None else [],
     }
     buffer = io.BytesIO()
     text = np.frombuffer(_json(header).encode(), dtype=np.uint8)
@@ -58,6 +58,8 @@ def load_mixture(path: Path, kind: type[M], groups: tuple[Group, ...]) -> tuple[
     arrays, header = _read(path)
     if header["kind"] != kind.__name__ or header["members"] != repr(groups):
         raise BGDError(f"{path} holds a {header['kind']} of other members than this version's {kind.__name__}")
+    check_header(header, sum(part.size for part in arrays.values()))
+    check_arrays(arrays, _of_that_size(kind, groups, header))
     mixture = kind(groups, header["seed"], header["outputs"], header["seen"])
     columns = {name: i for i, name in enumerate(header["columns"])}
     scaling = Scaling(*(arrays[f"scaling.{name}"] for name in Scaling._fields))
@@ -70,12 +72,24 @@ def load_mixture(path: Path, kind: type[M], groups: tuple[Group, ...]) -> tuple[
     )
     mixture.weights = arrays["weights"]
     if isinstance(mixture, ClassMixture):
-        mixture.finish = Finish(*header["finish"])
-        mixture.net = Net(tuple(header["sizes"]), *(arrays[f"deep.{name}"] for name in Net._fields[1:]))
+        mixture.finish = Finish(*finite("finish", header["finish"], len(Finish._fields)))
+        net_sizes = deep_sizes(mixture.bank.mean[0].shape[1] - 1, mixture.outputs)
+        mixture.net = Net(net_sizes, *(arrays[f"deep.{name}"] for name in Net._fields[1:]))
     if isinstance(mixture, TargetMixture):
         mixture.shape, mixture.rate = arrays["shape"], arrays["rate"]
         mixture.scaling = Scaling(*(arrays[f"targets.{name}"] for name in Scaling._fields))
     return mixture, header["extra"]
+
+
+def _of_that_size(kind: type[M], groups: tuple[Group, ...], header: dict[str, Any]) -> Arrays:
+    """The arrays of a new learner, which those of a file must be like."""
+    fresh, columns = kind(groups, header["seed"]), len(header["columns"])
+    fresh.encoder = Encoder(header["width"], header["scale"], {}, np.zeros(columns, bool), empty(columns))
+    fresh._make_room(columns, header["outputs"])
+    if isinstance(fresh, TargetMixture):
+        fresh.scaling, fresh.shape = empty(fresh.outputs), np.ones(len(fresh.weights))
+        fresh.rate = np.ones((len(fresh.weights), fresh.outputs))
+    return _arrays(fresh)
 
 
 def _arrays(mixture: Mixture) -> Arrays:
@@ -98,6 +112,7 @@ def _read(path: Path) -> tuple[Arrays, dict[str, Any]]:
     digest, _, content = found[len(MAGIC) :].partition(b"\n")
     if hashlib.sha256(content).hexdigest().encode() != digest:
         raise BGDError(f"{path} is damaged: its digest does not match its content; save it again, or use a copy")
+    check_stored(content)
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         parts = dict(arrays)
     header: dict[str, Any] = json.loads(parts.pop("header").tobytes())

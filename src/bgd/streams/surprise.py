@@ -9,7 +9,8 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from bgd.streams.drift import DriftAlarm, Event
+from bgd.streams.checking import finite, whole
+from bgd.streams.drift import WARM_UP, DriftAlarm, Event
 
 REMEMBERED = 100
 
@@ -43,6 +44,14 @@ class SurpriseAlarm:
     @classmethod
     def of(cls, state: dict[str, Any]) -> Self:
         """The alarm of a state dict."""
-        alarm = cls(state["alarm"]["every"], [Event(**event) for event in state["events"]])
+        alarm = cls(WARM_UP, [_event_of(event) for event in state["events"]])
         alarm.alarm.load_state_dict(state["alarm"])
         return alarm
+
+
+def _event_of(state: dict[str, Any]) -> Event:
+    event = Event(**state)
+    whole("at", event.at)
+    whole("since", event.since, event.at)
+    finite("evidence", [event.evidence], 1)
+    return event

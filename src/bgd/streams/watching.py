@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from bgd.errors import BGDError
 from bgd.files import write_atomically
+from bgd.streams.checking import finite, whole
 from bgd.streams.drift import DriftAlarm, Event
 from bgd.streams.estimators import StreamClassifier, StreamRegressor
 from bgd.streams.lines import LineError, Reader, Row
@@ -220,17 +221,52 @@ def load_watcher(watcher: Watcher, folder: Path) -> int:
         return 0
     try:
         state = json.loads(path.read_bytes())
-        settings = state["settings"]
+        settings = dict(state["settings"])
         if settings == _settings(watcher):
-            if state["learner"]:
-                watcher.estimator = type(watcher.estimator).load(folder / state["learner"])
-            watcher.reader, watcher.counts = Reader(**state["reader"]), Counts(**state["counts"])
-            watcher.std_alarm.load_state_dict(state["std_alarm"])
-            return int(state["position"])
-    except (ValueError, KeyError, TypeError, OSError) as error:
+            loaded, position = _watcher_of(watcher, folder, state)
+            watcher.__dict__.update(vars(loaded))
+            return position
+    except (ValueError, LookupError, TypeError, AttributeError, OSError, RecursionError) as error:
         raise BGDError(f"{path}: no checkpoint of bgd watch ({error}): move {os.fspath(folder)} away") from error
     differs = ", ".join(f"{key}={value}" for key, value in settings.items() if _settings(watcher).get(key) != value)
     raise BGDError(f"{path}: was made with {differs}: give the same options, or another --checkpoint")
+
+
+def _watcher_of(like: Watcher, folder: Path, state: dict[str, Any]) -> tuple[Watcher, int]:
+    """The watcher of a state, every entry of which is checked, and its position in the stream."""
+    watcher = Watcher(like.target, regression=like.regression, alarm_every=like.std_alarm.every)
+    watcher.reader, watcher.counts = _reader_of(state["reader"]), _counts_of(state["counts"])
+    name = state["learner"]
+    if name != (f"learner-{watcher.counts.lines}.bgd" if watcher.counts.learnt else ""):
+        raise ValueError(f"'learner' is {name!r}")
+    if name:
+        watcher.estimator = type(watcher.estimator).load(folder / name)
+    watcher.std_alarm.load_state_dict(state["std_alarm"])
+    if {watcher.estimator.alarms_per, watcher.std_alarm.every} != {like.std_alarm.every}:
+        raise ValueError("the alarms are of another rate")
+    return watcher, whole("position", state["position"])
+
+
+def _reader_of(state: dict[str, Any]) -> Reader:
+    reader = Reader(**state)
+    names = reader.header or []
+    if reader.kind not in ("", "csv", "json") or not all(isinstance(name, str) for name in [*names]):
+        raise ValueError(f"'reader' is {state}")
+    return reader
+
+
+def _counts_of(state: dict[str, Any]) -> Counts:
+    counts = Counts(**state)
+    for one in fields(Counts):
+        value = getattr(counts, one.name)
+        if one.type == "int":
+            whole(one.name, value)
+        elif one.type == "float":
+            finite(one.name, [value], 1)
+    alarms = [{"line": whole("line", alarm["line"]), "of": str(alarm["of"])} for alarm in counts.alarms]
+    if not isinstance(counts.last_error, str) or counts.alarms != alarms:
+        raise ValueError("'alarms' or 'last_error' is no text")
+    return counts
 
 
 def _settings(watcher: Watcher) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import io
+import json
 import os
 import resource
 import signal
@@ -292,10 +293,12 @@ def test_archive_from_a_mirror(serve, monkeypatch, cache):
     assert files_in(cache) == ["test.bin", "train.bin"]
 
 
-def start_process():
+def start_process(*arguments):
     script = Path(tiny_set.__file__)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen([sys.executable, str(script)], text=True, **pipes)
+    process = subprocess.Popen([sys.executable, str(script), *arguments], text=True, **pipes)
+    assert process.stdout.readline() == "ready\n"
+    return process
 
 
 def release(process):
@@ -303,34 +306,32 @@ def release(process):
     process.stdin.flush()
 
 
+def in_processes(count):
+    """Fetch in processes at once; their origins, sorted, and all that they print on stderr."""
+    process = start_process(str(count))
+    release(process)
+    out, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    answers = [json.loads(line) for line in out.splitlines()]
+    return sorted(origin for origin, _ in answers), "".join(text for _, text in answers)
+
+
 def test_two_processes_at_once_fetch_once(serve, monkeypatch, cache):
     server = serve(FILES, behaviour=["slow"])
     mirrors(monkeypatch, server)
-    processes = [start_process() for _ in range(2)]
-    for process in processes:
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        release(process)
-    outputs = [process.communicate(timeout=60) for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], outputs
+    origins, errors = in_processes(2)
     assert sorted(path for path, _ in server.requests) == sorted(f"/{path}" for path in FILES)
-    assert sorted(out.strip() for out, _ in outputs) == sorted([f"{server.url}/tiny", f"cache {cache}"])
-    assert any("another process is fetching tiny" in err for _, err in outputs)
+    assert origins == sorted([f"{server.url}/tiny", f"cache {cache}"])
+    assert "another process is fetching tiny" in errors
 
 
 def test_eight_processes_fetch_from_a_slow_failing_truncating_server(serve, monkeypatch, cache):
     server = serve(FILES, behaviour=["slow"])
     server.behaviours[IMAGES] = ["interrupted", "slow"]
     mirrors(monkeypatch, serve(FILES, behaviour=["failing"]), server)
-    processes = [start_process() for _ in range(8)]
-    for process in processes:
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        release(process)
-    outputs = [process.communicate(timeout=120) for process in processes]
-    assert [process.returncode for process in processes] == [0] * 8, outputs
+    origins, _ = in_processes(8)
     assert server.sent == sum(map(len, FILES.values()))  # once, and not one byte twice
-    assert sorted(out.strip() for out, _ in outputs) == sorted([f"{server.url}/tiny", *[f"cache {cache}"] * 7])
+    assert origins == sorted([f"{server.url}/tiny", *[f"cache {cache}"] * 7])
     assert files_in(cache) == sorted(CONTENTS)
 
 
@@ -339,7 +340,6 @@ def test_killed_process_leaves_a_download_that_the_next_one_resumes(serve, monke
     server.behaviours[IMAGES] = ["stalling", "plain"]
     mirrors(monkeypatch, server)
     process = start_process()
-    assert process.stdout.readline() == "ready\n"
     release(process)
     while not any(path.stat().st_size for path in (cache / "tiny/.partial").glob("*")):
         assert process.poll() is None, process.communicate()

@@ -127,6 +127,7 @@ def cluster():
         Path(folder, "ray").mkdir()
         patch.setenv("RAY_TMPDIR", folder)
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_worker_niceness", "0")  # as in clusters that we start
         patch.setattr(ray._private.ray_constants, "ENABLE_RAY_CLUSTER", False)  # loopback only
         before = signal.getsignal(signal.SIGTERM)
         node = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "include_dashboard": False}

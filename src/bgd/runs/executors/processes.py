@@ -161,7 +161,8 @@ def _context() -> Any:
 
     context = multiprocessing.get_context("forkserver")
     # what this process has already imported is imported once by the server, rather than by every worker
-    imported = [name for name in sys.modules if name.partition(".")[0] == "bgd" or name == "sklearn.datasets"]
+    others = ("sklearn.datasets", "torch._dynamo")  # torch imports the latter with the first optimizer, for a second
+    imported = [name for name in sys.modules if name.partition(".")[0] == "bgd" or name in others]
     context.set_forkserver_preload(imported)
     with _sigint_ignored():  # while the server imports, Ctrl-C is for this process alone
         forkserver.ensure_running()

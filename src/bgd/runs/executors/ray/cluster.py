@@ -56,9 +56,11 @@ def connected(ray: Any, address: str, cores: int) -> Iterator[None]:
     if ray.is_initialized():  # by the calling program: it stays as it is
         yield
         return
-    # for clusters that we start: neither report usage nor hide GPUs from tasks that request none
+    # for clusters that we start: neither report usage, nor hide GPUs from tasks that request none, nor run at nice 15,
+    # which beside any other program is hardly at all
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")
     with ExitStack() as stack:
         stack.enter_context(_sigterm_handler_kept())
         # messages about failed nodes would go to stdout, which is for results
