@@ -387,5 +387,7 @@ def _restore(learner: _Stream, extra: dict[str, Any]) -> None:
         learner.feature_names_in_ = np.array(names, dtype=object)
     learner.random_state = extra["random_state"]
     learner._seed()
-    learner.alarms_per = None if extra["alarms_per"] is None else finite("alarms_per", [extra["alarms_per"]], 1)[0]
+    if (every := extra["alarms_per"]) is not None:
+        finite("alarms_per", [every], 1)
+    learner.alarms_per = every
     learner._alarm = None if extra["alarm"] is None else SurpriseAlarm.of(extra["alarm"])
