@@ -85,7 +85,7 @@ class Watcher:
     def __init__(self, target: str, *, regression: bool = False, alarm_every: float = 10_000) -> None:
         self.target, self.regression = target, regression
         kind = StreamRegressor if regression else StreamClassifier
-        self.estimator: StreamClassifier | StreamRegressor = kind(alarms_per=alarm_every)
+        self.estimator: StreamClassifier | StreamRegressor = kind(alarms_per=float(alarm_every))
         self.std_alarm = DriftAlarm(alarm_every)
         self.counts, self.reader = Counts(), Reader()
 
