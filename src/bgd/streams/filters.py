@@ -186,10 +186,10 @@ def _times(covariance: Array, x: Array) -> Array:
     single = covariance.dtype == np.float32
     if len(x) == 1:
         times = ssymv if single else dsymv
-        result: Array = times(1.0, covariance.T, x[0].astype(covariance.dtype), lower=1)[None]
+        result: Array = times(1.0, covariance.T, x[0].astype(covariance.dtype, copy=False), lower=1)[None]
     else:
         times = ssymm if single else dsymm
-        result = times(1.0, covariance.T, x.T.astype(covariance.dtype), lower=1).T
+        result = times(1.0, covariance.T, x.T.astype(covariance.dtype, copy=False), lower=1).T
     return result.astype(np.float64) if single else result
 
 
