@@ -7,7 +7,7 @@ layer is y_n = M x_n + s_n (Z (r_n x_n)), and one backward pass gives E[g] and s
     mean <- mean - std clip(std E[g], 1/4)        std <- min(std exp(-asinh(std E[g eps] / 2)), std_0)
 
 with the examples of small batches counted more. As the other members, it forgets: 1 / std^2 goes back to 1 / std_0^2 at
-the rate ``FADING`` an example, which keeps it learning. In torch a step takes 1 to 2 ms, nearly all of it calls.
+the rate ``FADING`` an example, which keeps it learning. In torch a batch takes about 2 ms, nearly all of it calls.
 """
 
 from __future__ import annotations
