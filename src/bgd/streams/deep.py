@@ -1,8 +1,9 @@
 r"""A small network that BGD trains, one pass a batch, in numpy: the deep member of :class:`bgd.StreamClassifier`.
 
-The update is that of :class:`bgd.BGD` with its defaults, in float32, for an MLP with ReLUs. Every example has noise of
-its own, eps_n = eps (s_n r_n^T) with signs s_n and r_n (:mod:`bgd.optim.estimators.perturbation`); with Z = std eps, a
-layer is y_n = M x_n + s_n (Z (r_n x_n)), and one backward pass gives E[g] and std E[g eps] = Z dL/dZ. Then
+The update is that of :class:`bgd.BGD`, in float32, for an MLP with ReLUs, with std_0 = 0.5 / sqrt(fan-in) and moves of
+at most a quarter of a std. Every example has noise of its own, eps_n = eps (s_n r_n^T) with signs s_n and r_n
+(:mod:`bgd.optim.estimators.perturbation`); with Z = std eps, a layer is y_n = M x_n + s_n (Z (r_n x_n)), and one
+backward pass gives E[g] and std E[g eps] = Z dL/dZ. Then
 
     mean <- mean - std clip(std E[g], 1/4)        std <- min(std exp(-asinh(std E[g eps] / 2)), std_0)
 
