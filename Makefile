@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-oldest lint types unit setup bench digests clean
+.PHONY: demo docs test test-oldest lint types unit setup bench digests clean
 
 demo: setup
 	$(BIN)/bgd run digits --preset quick --out demo
@@ -29,6 +29,11 @@ types: setup
 
 unit: setup
 	$(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile
+
+# the site, in build/site: strict, so that a warning or a broken link is an error; nothing is fetched but the tools
+docs: setup
+	$(BIN)/pip install -q -c constraints.txt -e ".[dev,docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: setup
 	$(BIN)/pip install -q -c constraints.txt -e ".[dev,bench]"

@@ -7,6 +7,7 @@ Columns:
     Adam         torch's own.
     BGD          ``BGD(model.parameters())``: one pass, noise of its own for each example.
     compiled     the same with ``compile=True``: the update is one pass over memory.
+    float32      BGD and compiled with the products of the noise in float32 too, as on a processor without bfloat16.
     two passes   forward and backward twice: the products that the one-pass estimator needs, and nothing else.
     memory       the most memory that BGD's step holds, in units of the parameters' size, activations aside (for MLPs).
 """
@@ -27,6 +28,7 @@ from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
 from bgd import BGD
+from bgd.optim.estimators import precision
 from step import CONVOLUTIONAL, medians, mlp
 
 Step = Callable[[], object]
@@ -69,6 +71,20 @@ def training_step(model: nn.Module, optimizer: torch.optim.Optimizer, batch: Bat
     return step
 
 
+def in_float32(step: Step) -> Step:
+    """A step whose noise is multiplied in float32."""
+
+    def run() -> None:
+        ours = precision.multiplies_bfloat16
+        precision.multiplies_bfloat16 = bool
+        try:
+            step()
+        finally:
+            precision.multiplies_bfloat16 = ours
+
+    return run
+
+
 def columns(make: Callable[[], nn.Module], batch: Batch) -> dict[str, Step]:
     """A function per column, each with a model of its own."""
 
@@ -82,6 +98,8 @@ def columns(make: Callable[[], nn.Module], batch: Batch) -> dict[str, Step]:
         "compiled": lambda model: BGD(model.parameters(), compile=True),
     }
     steps = {name: training_step(model := make(), of(model), batch) for name, of in optimizers.items()}
+    for name in ("BGD", "compiled"):
+        steps[f"{name}, float32"] = in_float32(steps[name])
     model = make()
     return {**steps, "two passes": training_step(model, sgd(model), batch, passes=2)}
 
@@ -112,7 +130,7 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     console, rows = Console(width=120), {}
     table = Table(title=f"One step in SGD steps (torch {torch.__version__}, {arguments.threads} threads)")
-    names = ["Adam", "BGD", "compiled", "two passes"]
+    names = ["Adam", "BGD", "compiled", "BGD, float32", "compiled, float32", "two passes"]
     for heading in ("network", "SGD, ms", *names, "memory"):
         table.add_column(heading, justify="left" if heading == "network" else "right")
     for net in arguments.nets:

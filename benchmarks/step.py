@@ -6,12 +6,12 @@ the convolutional networks: there the library's own choice is the loop, and thes
 
 Columns:
     plain     Algorithm 1 written down plainly: torch.randn, a loop over the samples, the textbook formulae.
-    loop      ``BGD.step(closure)``, with ``noise="torch"`` and ``noise="hash"``.
+    loop      ``BGD.step(closure)``, with each kind of noise.
     eager     ``BGD.batched(..., compile=False)``: all samples in one pass through vmap.
-    batched   ``BGD.batched(...)``, compiled, with ``noise="torch"`` and ``noise="hash"``.
+    batched   ``BGD.batched(...)``, compiled, the chunk chosen by itself, with each kind of noise.
     last      (convolutions only) the loop with hash noise, and one SGD step, in ``channels_last`` layout.
     chunk 2   two networks at a time: MLP compiled with hashed noise, convolutions uncompiled.
-    bfloat16  (MLP only) the same with all products in bfloat16.
+    bfloat16  (MLP only) batched with hashed noise and all products in bfloat16.
     IVON      the optimizer of ivon-opt with the same number of samples (if it is installed).
     noise     drawing the step's noise alone, compiled hash.
     floor     MLP: the matrix products alone: no noise, no sampling, no activation functions, no update.
@@ -21,9 +21,11 @@ Columns:
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import time
 from collections.abc import Callable, Collection
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -139,8 +141,8 @@ def columns(
         )
         steps[f"loop, {kind}"] = lambda loop=loop, closure=loop_closure: loop.step(closure)
     ways = [("eager", "torch", False, mc_samples)]
-    ways += [("batched, torch", "torch", True, None), ("batched, hash", "hash", True, None)]
-    ways += [("chunk 2", "hash", True, 2), ("bfloat16", "hash", True, 2)] if width else [("chunk 2", "torch", False, 2)]
+    ways += [(f"batched, {kind}", kind, True, None) for kind in noise.KINDS]
+    ways += [("chunk 2", "hash", True, 2), ("bfloat16", "hash", True, None)] if width else [("chunk 2", "torch", False, 2)]
     for name, kind, compiled, chunk_size in ways:
         model = InBfloat16(make()) if name == "bfloat16" else make()
         if any(isinstance(m, nn.BatchNorm2d) for m in model.modules()):
@@ -191,16 +193,17 @@ def columns(
 
 
 def medians(steps: dict[str, Step], rounds: int) -> dict[str, float]:
-    """Median seconds of each column, taking turns."""
+    """Median seconds of each column, taking turns; on one thread, processor seconds, which others cannot lengthen."""
+    clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
     for step in steps.values():
         step()
         step()
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(rounds):
         for name, step in steps.items():
-            start = time.perf_counter()
+            start = clock()
             step()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(clock() - start)
     return {name: statistics.median(values) for name, values in seconds.items()}
 
 
@@ -212,6 +215,7 @@ def main() -> None:
     parser.add_argument("--skip", nargs="*", default=[], help='columns to leave out, such as "plain" "batched, torch"')
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--out", type=Path, help="JSON file for the raw times")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     nets: list[tuple[str, Callable[[], nn.Module], int | None]] = []
@@ -229,6 +233,10 @@ def main() -> None:
             rounds = arguments.rounds if width is not None and width < 1000 else max(arguments.rounds // 3, 3)
             found[net, mc_samples] = medians(columns(make, width, mc_samples, arguments.skip), rounds)
             console.print(f"{net}, K = {mc_samples}: done", style="dim", highlight=False)
+    if arguments.out is not None:
+        rows = [{"net": net, "samples": k, "seconds": row} for (net, k), row in found.items()]
+        setting = {"torch": torch.__version__, "threads": arguments.threads, "rounds": arguments.rounds}
+        arguments.out.write_text(json.dumps({"setting": setting, "rows": rows}, indent=1) + "\n")
     names = list(dict.fromkeys(name for row in found.values() for name in row if name != "SGD"))
     table = Table(title=title)
     for heading in ("network", "K", "SGD, ms", *names):

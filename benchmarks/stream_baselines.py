@@ -48,11 +48,13 @@ class River:
 
 
 class Network:
-    """An MLP 100-100 and an optimizer."""
+    """An MLP of two hidden layers and an optimizer."""
 
-    def __init__(self, make: Callable[[Any], Any], n_features: int, n_classes: int, seed: int) -> None:
+    def __init__(
+        self, make: Callable[[Any], Any], n_features: int, n_classes: int, seed: int, width: int = 100
+    ) -> None:
         torch.manual_seed(seed)
-        sizes = [n_features, 100, 100, n_classes]
+        sizes = [n_features, width, width, n_classes]
         layers = [m for i, o in itertools.pairwise(sizes) for m in (torch.nn.Linear(i, o), torch.nn.ReLU())]
         self.net = torch.nn.Sequential(*layers[:-1])
         self.optimizer = make(self.net.parameters())

@@ -26,6 +26,7 @@ def net():
 MAKE = {
     "identity": lambda seed=0: Identity(SHAPE),
     "fourier": lambda seed=0: Fourier(SHAPE, 20, scales=(0.5, 1.0), seed=seed),
+    "windows": lambda seed=0: Fourier(SHAPE, 20, seed=seed, windows=True),
     "relu": lambda seed=0: RandomReLU(SHAPE, 20, seed=seed),
     "patches": lambda seed=0: Patches(SHAPE, 4, size=3, seed=seed),
     "network": lambda seed=0: Network(net(), SHAPE, "penultimate"),
@@ -48,7 +49,7 @@ def test_the_state_is_all_there_is(name):
     assert torch.equal(before, torch.get_rng_state())
 
 
-@pytest.mark.parametrize("name", ["fourier", "relu", "patches"])
+@pytest.mark.parametrize("name", ["fourier", "windows", "relu", "patches"])
 def test_a_seed_decides_the_features(name):
     same, again, other = (MAKE[name](seed=seed).fit(images()) for seed in (3, 3, 4))
     assert torch.equal(same(images()), again(images()))
@@ -62,6 +63,28 @@ def test_fourier_features_approach_the_mean_of_gaussian_kernels():
     square = torch.cdist(x, x).square() / torch.pdist(x).median() ** 2
     kernel = (torch.exp(-square / (2 * 0.5**2)) + torch.exp(-square / (2 * 2.0**2))) / 2
     assert_close(phi @ phi.T, kernel, atol=0.03, rtol=0)
+
+
+def test_windowed_features_approach_the_mean_of_kernels_of_squares():
+    x = images(40)
+    features = Fourier(SHAPE, 40_000, windows=True).fit(x)
+    masks = features.weight.ne(0).reshape(-1, *SHAPE)
+    sides = [masks.any(dim).any(1).sum(1) for dim in (2, 3)]
+    assert torch.equal(*sides)
+    assert torch.equal(masks.sum((1, 2, 3)), SHAPE[0] * sides[0] ** 2)  # nothing but a square
+    assert (int(sides[0].min()), int(sides[0].max())) == (2, 6)
+    phi = features(x)[:, :-1]
+    square = (x[3] - x[4]).square().flatten() @ masks.flatten(1).T.float()
+    expected = torch.exp(-square / (2 * features.distance**2)).mean()
+    assert_close(phi[3] @ phi[4], expected, atol=0.03, rtol=0)
+    median = torch.pdist((x * masks[0]).flatten(1)).median()
+    assert_close(features.distance[0], median, atol=0, rtol=0.2)
+
+
+def test_an_empty_corner_is_no_reason_to_fail():
+    x = torch.nn.functional.pad(images(20, shape=(1, 4, 4)), (6, 0, 6, 0))
+    phi = Fourier((1, 10, 10), 50, windows=True).fit(x)(x)
+    assert phi.isfinite().all()
 
 
 def test_patches_equal_their_definition(monkeypatch):
@@ -100,6 +123,8 @@ def test_a_network_is_used_in_evaluation_mode_and_left_in_its_own():
 def test_bad_input_is_refused():
     with pytest.raises(ExactError, match=r"need images .* of at least 7 pixels a side, but the shape is \(1, 6, 6\)"):
         Patches((1, 6, 6))
+    with pytest.raises(ExactError, match=r"windows need images \(channels, height, width\), but the shape is \(7,\)"):
+        Fourier((7,), windows=True)
     with pytest.raises(ExactError, match="first inputs contain NaN"):
         Identity((2,)).fit(torch.tensor([[math.nan, 1.0]]))
     with pytest.raises(ExactError, match="has no linear layer"):

@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from torch.testing import assert_close
 
 from bgd.exact import init, predict, statistics, update
@@ -26,6 +27,19 @@ def same(one, other, **tolerance):
     assert_close(one.gram.tril(), other.gram.tril(), **tolerance)
     for a, b in zip(one[1:], other[1:], strict=True):
         assert_close(a, b, **tolerance)
+
+
+def test_the_evidence_is_the_marginal_likelihood_at_the_best_noise():
+    x, y = problem(n=15)
+    posterior = statistics.solve(sums_of(x, y), ridge=0.4)
+    noise = posterior.noise_variance().numpy()
+    covariance = torch.eye(15, dtype=torch.float64) + x @ x.T / 0.4
+    for k, evidence in enumerate(posterior.log_evidence(0.4)):
+        marginal = stats.multivariate_normal(np.zeros(15), noise[k] * covariance.numpy())
+        assert float(evidence) == pytest.approx(marginal.logpdf(y[:, k].numpy()), rel=1e-9)
+        for other in (0.9, 1.1):
+            shifted = stats.multivariate_normal(np.zeros(15), other * noise[k] * covariance.numpy())
+            assert shifted.logpdf(y[:, k].numpy()) < float(evidence)
 
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}

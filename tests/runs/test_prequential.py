@@ -11,8 +11,8 @@ from small_runs import PREQUENTIAL, RUNS, TABLE, small
 
 from bgd.runs import RunError, run
 from bgd.runs.build import build_learner, build_stream
+from bgd.runs.calibration import Tests
 from bgd.runs.config import RunConfig
-from bgd.runs.prequential import Tests
 from bgd.runs.validation import validate
 from bgd.streams.drift import DriftAlarm
 

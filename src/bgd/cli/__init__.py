@@ -28,9 +28,29 @@ from bgd.errors import BGDError, MissingExtraError
 app = typer.Typer(
     name="bgd",
     help="Learn from data that changes over time, without forgetting and without task boundaries.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_show_locals=False,
 )
+
+
+FIRST_STEPS = {
+    "bgd run digits --preset quick": "the demo, on embedded data: about a minute",
+    "bgd scenarios --ask": "which scenario is yours? four questions",
+    "bgd watch FILE --target COLUMN": "learn a growing CSV file, with alarms when it changes",
+    "bgd list": "the experiments, and how long each takes",
+    "bgd methods": "the methods, and their settings",
+    "bgd doctor": "what is installed, and what is missing",
+    "bgd --install-completion": "complete commands with the tab key",
+}
+"""What to try first; shown by ``bgd`` alone."""
+
+
+def _print_first_steps() -> None:
+    console = Console(highlight=False)
+    console.print(f"[bold]bgd[/bold] {__version__}: learn from data that changes, without forgetting. Try:\n")
+    for command, purpose in FIRST_STEPS.items():
+        console.print(f"  [bold]{command:<31}[/bold] {purpose}", soft_wrap=True)
+    console.print("\nAll commands: bgd --help")
 
 
 def _print_version(requested: bool) -> None:
@@ -41,12 +61,15 @@ def _print_version(requested: bool) -> None:
 
 @app.callback()
 def _root(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
     del version  # handled by its callback, before any command runs
+    if context.invoked_subcommand is None:
+        _print_first_steps()
 
 
 app.add_typer(data.app, name="data")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 import platform
@@ -18,17 +17,11 @@ from rich.table import Table
 
 import bgd.data
 from bgd._version import __version__
+from bgd.cli.requirements import COMMAND, dependencies, extras
 from bgd.data.sources import locate
 from bgd.data.types import DataError
 from bgd.optim.compilation import can_compile
 from bgd.runs.environment import available_cores, commit, results_folder
-
-EXTRAS = {
-    "ray": "runs on a cluster",
-    "tensorboard": "logging for TensorBoard",
-    "curvlinops-for-pytorch": "only for one test of Kronecker factors",
-}
-NEEDED = ("torch", "numpy", "scipy", "scikit-learn", "matplotlib", "pydantic", "typer", "rich", "pooch", "filelock")
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False) -> None:
@@ -62,12 +55,12 @@ def examine() -> dict[str, Any]:
             problems.append(f"{name}: {folder} cannot be written to: set {_VARIABLES[name]} to another folder")
         elif (free := shutil.disk_usage(_existing(folder)).free) < 2**30:
             problems.append(f"{name}: only {free / 2**20:.0f} MB are free on the disk of {folder}")
-    versions = {"bgd": __version__, "python": platform.python_version()}
-    versions |= {name: _version(name) or "missing" for name in NEEDED}
-    problems += [f"{name} is missing: install it" for name in NEEDED if versions[name] == "missing"]
+    versions = {"bgd": __version__, "python": platform.python_version(), "commit": commit() or "not a checkout"}
+    needed = [one for extra in ("", COMMAND) for one in dependencies(extra)]
+    problems += [f"{one.name}: {one.describe()}: {_INSTALL.format(COMMAND)}" for one in needed if not one.met]
     return {
-        "versions": versions | {"commit": commit() or "not a checkout"},
-        "extras": {name: _version(name) or f"not installed ({use})" for name, use in EXTRAS.items()},
+        "versions": versions | {one.name: one.describe() for one in needed},
+        "extras": {extra: _describe_extra(extra) for extra in extras()},
         "fast paths": {
             "cores": f"{available_cores()}: bgd run uses as many processes, with one thread each",
             "BGD, all samples in one pass": "yes (torch.func.vmap)",
@@ -82,6 +75,7 @@ def examine() -> dict[str, Any]:
     }
 
 
+_INSTALL = "pip install 'bgd[{}]'"
 _VARIABLES = {"results": "BGD_RUNS", "data cache": "BGD_CACHE"}
 
 
@@ -102,11 +96,11 @@ def _print(found: dict[str, Any]) -> None:
         console.print("no problems found", style="green")
 
 
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+def _describe_extra(extra: str) -> str:
+    unmet = [one for one in dependencies(extra) if not one.met]
+    if not unmet:
+        return "installed"
+    return f"{_INSTALL.format(extra)} for {', '.join(one.name for one in unmet)}"
 
 
 def _devices() -> list[str]:

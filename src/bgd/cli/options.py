@@ -19,8 +19,8 @@ PRESETS = ("smoke", "quick", "short", "paper")
 def complete_experiment(incomplete: str) -> list[str]:
     """Names of experiments, for the shell's completion.
 
-    >>> complete_experiment("digi")
-    ['digits']
+    >>> complete_experiment("vision")
+    ['vision-mix']
     """
     return [name for name in EXPERIMENTS if name.startswith(incomplete)]
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from bgd.exact import statistics
 from bgd.exact.features.base import Features
 from bgd.exact.head import ExactError
+from bgd.exact.precision import products
 from bgd.exact.statistics import Posterior, Statistics
 
 BLOCK = 1024
@@ -43,17 +44,30 @@ class Solution(NamedTuple):
 
     features: Features
     posterior: Posterior
+    dtype: torch.dtype = torch.float32
 
     def mean(self, x: Tensor) -> Tensor:
         """W^T phi(x), (B, K), float64."""
         with torch.no_grad():
-            mean: Tensor = self.features(x).double() @ self.posterior.mean
+            mean: Tensor = compute(self.features, x, self.dtype).double() @ self.posterior.mean
             return mean
 
     def variance(self, x: Tensor) -> Tensor:
         """The epistemic variance phi^T L^-1 phi, (B,), in units of the noise variance."""
         with torch.no_grad():
-            return self.posterior.variance(self.features(x))
+            return self.posterior.variance(compute(self.features, x, self.dtype))
+
+
+def compute(features: Features, x: Tensor, dtype: torch.dtype) -> Tensor:
+    """The features of inputs, rounded to ``dtype``, (B, D): the same whether they are learnt or predicted.
+
+    >>> from bgd.exact.features import Identity
+    >>> compute(Identity((1,)), torch.full((1, 1), 0.3), torch.bfloat16).tolist()
+    [[0.30078125, 1.0]]
+    """
+    with products(dtype):
+        phi: Tensor = features(x).to(dtype)
+    return phi
 
 
 class Block(NamedTuple):
@@ -63,8 +77,6 @@ class Block(NamedTuple):
     """(B, K) by an earlier posterior: solving for each block would cost more than learning it."""
     targets: Tensor
     """(B, K)."""
-    noise: float
-    """The noise variance s^2 of that posterior, the mean over outputs."""
 
 
 class ExactLearner:
@@ -79,7 +91,8 @@ class ExactLearner:
         ridge: precision of the prior, where features have |phi|^2 = 1 on average.
         discount: gamma: an example counts gamma^age, with its age in examples; 1 forgets nothing.
         block: see above.
-        dtype: of the products; sums and solution are float64.
+        dtype: of the features and their products, float32, float64 or, twice as fast, bfloat16 (see
+            :func:`bgd.exact.precision.products`); sums and solution are float64.
 
     >>> from bgd.exact.features import Identity
     >>> learner = ExactLearner(Identity, outputs=1, ridge=1e-6)
@@ -129,7 +142,7 @@ class ExactLearner:
         True
         """
         if self._solution is None and (known := self.everything()) is not None:
-            self._solution = Solution(known.features, statistics.solve(known.sums, self.ridge))
+            self._solution = Solution(known.features, statistics.solve(known.sums, self.ridge), self.dtype)
         return self._solution
 
     def everything(self) -> Known | None:
@@ -147,7 +160,7 @@ class ExactLearner:
             features = self.make_features(shape).to(x.device).fit(x)
             known = Known(features, statistics.empty(features.dim, self.outputs, x.device), shape)
         with torch.no_grad():
-            phi = known.features(x).to(self.dtype)
+            phi = compute(known.features, x, self.dtype)
         weights = None
         if self.discount < 1:
             weights = self.discount ** torch.arange(len(x) - 1, -1, -1, device=x.device, dtype=self.dtype)
@@ -155,15 +168,13 @@ class ExactLearner:
         statistics.add_(known.sums, phi, targets, weights)
         if (earlier := self.earlier) is None:
             return known, None
-        return known, Block(phi @ earlier["mean"].to(phi.dtype), targets, earlier["noise"])
+        return known, Block(phi.double() @ earlier["mean"], targets)
 
     def _refresh(self, sums: Statistics) -> None:
         """Solve for the measure of progress, after D examples and then every ``REFRESH`` x D: a sixth of the work."""
         due = self.earlier["examples"] + REFRESH * len(sums.cross) if self.earlier else len(sums.cross)
         if float(sums.examples) >= due:
-            posterior = statistics.solve(sums, self.ridge)
-            noise = float(posterior.noise_variance().mean())
-            self.earlier = {"mean": posterior.mean, "noise": noise, "examples": float(sums.examples)}
+            self.earlier = {"mean": statistics.solve(sums, self.ridge).mean, "examples": float(sums.examples)}
 
     def state_dict(self) -> dict[str, Any]:
         """All that what follows depends on: tensors, numbers, and containers of them."""

@@ -8,7 +8,8 @@ of features, where :mod:`bgd.exact.head` keeps the inverse up to date for hundre
 
 The products of a batch may be float32, in which an example costs half the time; the sums are float64 in any case, so
 their relative error stays that of one product, about 6e-8, however long the stream. It acts as noise on G of at most
-1e-7 x its largest eigenvalue: a ridge above that is safe, and :func:`solve` says so where it is too small.
+1e-7 x its largest eigenvalue: a ridge above that is safe, and :func:`solve` says so where it is too small. Features
+that are bfloat16 numbers are multiplied as such and added up in float32, which loses no more and takes half the time.
 
 >>> x, y = torch.tensor([[1.0, 0.0], [1.0, 1.0]]), torch.tensor([[1.0], [3.0]])
 >>> sums = add(empty(2, 1), x, y)
@@ -18,12 +19,14 @@ their relative error stays that of one product, about 6e-8, however long the str
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from bgd.exact.head import ExactError
+from bgd.exact.precision import products
 
 PANEL = 1024
 """Rows of G computed at a time: above the diagonal nothing is, which saves nearly half of the products."""
@@ -80,6 +83,19 @@ class Posterior(NamedTuple):
         """
         return self.residual.clamp_min(0) / self.examples if self.examples > 0 else torch.ones_like(self.residual)
 
+    def log_evidence(self, ridge: float) -> Tensor:
+        """The log density of all targets of each output under the prior, (K,): choose the ridge by its sum.
+
+        log N(Y; 0, s^2 (I + X X^T / ridge)) = -n/2 (log(2 pi s^2) + 1) - log det L / 2 + D/2 log ridge, at the best s.
+
+        >>> sums = add(empty(1, 1), torch.ones(2, 1), torch.tensor([[1.0], [0.0]]))
+        >>> round(float(solve(sums, 1.0).log_evidence(1.0)), 4)  # N(y; 0, I / 3 + 1 / 3), s^2 = 1 / 3
+        -2.2886
+        """
+        log_det = 2 * self.factor.diagonal().log().sum()
+        fit = self.examples * ((2 * math.pi * self.noise_variance()).log() + 1)
+        return (len(self.factor) * math.log(ridge) - log_det - fit) / 2
+
 
 def empty(dim: int, outputs: int, device: torch.device | str = "cpu") -> Statistics:
     """Of no data.
@@ -96,7 +112,7 @@ def add_(sums: Statistics, phi: Tensor, targets: Tensor, weights: Tensor | None 
 
     Args:
         sums: changed in place.
-        phi: features (B, D), float32 or float64.
+        phi: features (B, D), float32, float64 or bfloat16.
         targets: (B, K).
         weights: of the examples, (B,); a weight of -1 forgets one.
 
@@ -108,11 +124,15 @@ def add_(sums: Statistics, phi: Tensor, targets: Tensor, weights: Tensor | None 
     (18.0, 6.0)
     """
     _check(sums, phi, targets)
+    rounded = torch.bfloat16 if phi.dtype == torch.bfloat16 and weights is None else torch.float32
+    phi = phi.float() if phi.dtype == torch.bfloat16 else phi
     targets = targets.to(phi.dtype)
     left, weighted = (phi, targets) if weights is None else (phi * weights[:, None], targets * weights[:, None])
     for start in range(0, phi.shape[1], PANEL):
         stop = start + PANEL
-        sums.gram[start:stop, :stop].add_(left[:, start:stop].T @ phi[:, :stop])
+        with products(rounded):
+            panel = left[:, start:stop].T @ phi[:, :stop]
+        sums.gram[start:stop, :stop].add_(panel)
     sums.cross.add_(left.T @ targets)
     sums.square.add_((weighted * targets).sum(0))
     sums.examples.add_(len(phi) if weights is None else weights.sum())

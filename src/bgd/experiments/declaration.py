@@ -123,6 +123,7 @@ class Experiment(Strict):
     times_of: str | None = Field(
         default=None, description="a row: run times are shown too, as multiples of that row's; None: they are not"
     )
+    calibration: bool = Field(default=False, description="log-loss and calibration error are shown too")
     candidates: bool = Field(
         default=False,
         description="its columns are candidates for the same values of the paper: agreement is shown, but not counted",

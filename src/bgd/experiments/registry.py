@@ -20,6 +20,7 @@ from bgd.experiments.builtin import (
     continuous_search,
     defaults,
     digits,
+    digits_search,
     discrete_permuted_mnist,
     exact_head,
     exact_head_permuted,
@@ -42,6 +43,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
     for module in (
         digits,
+        digits_search,
         labels_trick,
         labels_trick_coefficients,
         split_mnist,

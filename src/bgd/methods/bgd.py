@@ -99,7 +99,7 @@ class BGDLearner(PosteriorLearner):
         super().__init__(net, outputs, posterior)
         self.test_samples = test_samples
         self._step: Callable[..., Tensor] = self._loop
-        if batched and estimator == "shared":
+        if batched and posterior.samples_networks:
             self._step = posterior.batched(net, self._objective, chunk_size=chunk_size, compile=compile)
 
     def observe(self, x: Tensor, y: Tensor, task: int | Tensor | None = None) -> float:

@@ -206,7 +206,8 @@ class BGD(EstimatorOptimizer):
         if expectations.compiled or self.compile:
             self._compiled_update(posterior, expectations, limits)
         else:
-            update_in_place(posterior, expectations.sums(), limits, expectations.scale, expectations.in_stds)
+            found = expectations
+            update_in_place(posterior, found.sums(), limits, found.scale, found.in_stds, found.ends)
 
     def _update_implicitly(self, step: Step, estimate: Callable[[], Expectations]) -> Expectations:
         """The fixed point of the update, where the expectations are those of the posterior that it gives."""
@@ -242,14 +243,11 @@ class BGD(EstimatorOptimizer):
             step.means, step.stds, expectations.sums(), self._limits(step, expectations.examples), strict=True
         ):
             if g is not None:
-                moves = std * g * (expectations.scale * limit.weight * float(limit.lr))
-                moved += float(
-                    (moves if limit.max_move is None else moves.clamp(-limit.max_move, limit.max_move))
-                    .mul_(std)
-                    .square()
-                    .sum()
-                )
-                size += float(mean.square().sum())
+                step_size = expectations.scale * limit.weight * float(limit.lr)
+                moves = std * g if step_size == 1 else (std * g).mul_(step_size)
+                moves = moves if limit.max_move is None else moves.clamp_(-limit.max_move, limit.max_move)
+                moved += float(moves.mul_(std).norm()) ** 2
+                size += float(mean.norm()) ** 2
         return (moved / size) ** 0.5 if size else 1.0
 
     @staticmethod

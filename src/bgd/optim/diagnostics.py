@@ -106,9 +106,12 @@ def examine(stds: list[Tensor], initial: Sequence[float | Tensor], e_g: Sequence
     largest, vanished, size, dead, checked = 0.0, 0, 0, 0, 0
     for std, scale, g in zip(stds, initial, e_g, strict=True):
         if std.numel():
-            growth = float((std / scale).amax()) if isinstance(scale, Tensor) else float(std.amax()) / scale
+            if isinstance(scale, Tensor) and scale.dim():
+                least, growth = (float(end) for end in torch.aminmax(std / scale))
+            else:
+                least, growth = (float(end) / float(scale) for end in torch.aminmax(std))
             largest = math.inf if math.isnan(growth) else max(largest, growth)
-            vanished += int(torch.count_nonzero(std < VANISHED * scale))
+            vanished += int(torch.count_nonzero(std < VANISHED * scale)) if least < 2 * VANISHED else 0
             size += std.numel()
             if g is not None:
                 dead += g.numel() - int(torch.count_nonzero(g))

@@ -29,9 +29,9 @@ from bgd.validation import check_choice
 
 EstimatorName = Literal["per_example", "shared"]
 
-PASSES: dict[EstimatorName, Callable[[Host, frozenset[int]], Passes]] = {
+PASSES: dict[EstimatorName, type[PerExample] | type[SharedPasses]] = {
     "per_example": PerExample,
-    "shared": lambda _host, _shared: SharedPasses(),
+    "shared": SharedPasses,
 }
 """The estimators of a training loop, by name."""
 
@@ -104,7 +104,7 @@ class EstimatorOptimizer(PosteriorOptimizer):
             params,
             defaults,
             antithetic=antithetic,
-            noise=noise or ("table" if estimator == "per_example" else "torch"),
+            noise=noise or PASSES[estimator].default_noise,
             seed=seed,
             generator=generator,
         )
@@ -127,6 +127,11 @@ class EstimatorOptimizer(PosteriorOptimizer):
         if self._attached is not None:
             self._detach()
             self._passes  # noqa: B018
+
+    @property
+    def samples_networks(self) -> bool:
+        """Whether a step draws K networks for the whole batch, which :meth:`batched` can evaluate in one pass."""
+        return PASSES[self.estimator].samples_networks
 
     @property
     def _passes(self) -> Passes:

@@ -10,7 +10,7 @@ from importlib.metadata import version
 
 from bgd.data import limit, pad, published_names, subset, to_shape
 from bgd.data import load as load_data
-from bgd.data.tables import RIVER_TABLES, Table, load_table
+from bgd.data.tables import NAMED_TABLES, RIVER_TABLES, Table, load_table
 from bgd.data.tables.files import ENDINGS
 from bgd.data.types import DataError, DataSet
 from bgd.runs.config import DataConfig, SetConfig
@@ -56,7 +56,7 @@ def build_table(config: DataConfig, seed: int) -> Table:
     >>> build_table(DataConfig(name="river-phishing", train=100), seed=1)
     Table('river-phishing', 100 rows, 9 features, 2 classes)
     """
-    return _load_table(config.name, config.target, seed if config.name in RIVER_TABLES else 0).first(config.train)
+    return _load_table(config.name, config.target, seed if config.name in NAMED_TABLES else 0).first(config.train)
 
 
 def is_table(config: DataConfig) -> bool:
@@ -65,7 +65,7 @@ def is_table(config: DataConfig) -> bool:
     >>> is_table(DataConfig(name="./weather.csv", target="rain")), is_table(DataConfig(name="digits"))
     (True, False)
     """
-    return config.target is not None or config.name in RIVER_TABLES or config.name.endswith(ENDINGS)
+    return config.target is not None or config.name in NAMED_TABLES or config.name.endswith(ENDINGS)
 
 
 def _digest_table(config: DataConfig) -> str:

@@ -15,6 +15,7 @@ from bgd.methods.common.base import Base
 from bgd.methods.common.posterior import PosteriorLearner
 from bgd.methods.common.types import Learner
 from bgd.optim.base import PosteriorOptimizer
+from bgd.runs.calibration import Tests
 from bgd.scenarios import Batch
 
 EDGES: list[float] = [float(f"{edge:.6g}") for edge in np.logspace(-6, 1, 337)]
@@ -43,9 +44,16 @@ def available_inferences(learner: Learner, requested: Iterable[Inference] = INFE
 
 @torch.no_grad()
 def score(
-    learner: Learner, batches: Iterable[Batch], inferences: Iterable[Inference], samples: int, device: str = "cpu"
+    learner: Learner,
+    batches: Iterable[Batch],
+    inferences: Iterable[Inference],
+    samples: int,
+    device: str = "cpu",
+    tests: Tests | None = None,
 ) -> tuple[dict[Inference, float], float]:
     """Accuracy by each inference method, and the mean cross-entropy of the mean network, without autograd.
+
+    Its probabilities are added to ``tests``, where that is given and they are finite.
 
     >>> from bgd.methods import create
     >>> from bgd.scenarios import scenario, shared_heads
@@ -63,6 +71,8 @@ def score(
         scores = learner.predict(x, batch.task)
         loss += float(cross_entropy(scores, y, reduction="sum"))
         count += len(y)
+        if tests is not None and torch.isfinite(p := scores.softmax(-1)).all():
+            tests.add(p.cpu(), y.cpu())
         if set(inferences) == {"map"}:
             right["map"] += int((scores.argmax(1) == y).sum())
             continue

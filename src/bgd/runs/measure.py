@@ -10,6 +10,7 @@ from torch import Tensor
 
 from bgd.inference import INFERENCES
 from bgd.methods.common.types import Learner
+from bgd.runs.calibration import Tests
 from bgd.runs.config import RunConfig
 from bgd.runs.evaluate import available_inferences, histogram, score, stds
 from bgd.runs.metrics_file import MetricsFile
@@ -112,10 +113,11 @@ class Measurer(Measurements):
         test, at_end = self.test, iteration == self.schedule.length
         inferences = available_inferences(self.learner, INFERENCES if at_end else (test.inference,))
         by_inference: dict[str, list[float]] = {inference: [] for inference in inferences}
-        losses = []
+        losses, tests = [], Tests() if at_end else None
         for task in range(len(self.stream.tasks)):
             self.reporter.report_throttled(iteration, "evaluating")
-            accuracy, loss = score(self.learner, self.stream.test_batches(task), inferences, test.samples, self.device)
+            batches = self.stream.test_batches(task)
+            accuracy, loss = score(self.learner, batches, inferences, test.samples, self.device, tests)
             for inference in inferences:
                 by_inference[inference].append(accuracy[inference])
             losses.append(loss)
@@ -125,6 +127,7 @@ class Measurer(Measurements):
             "accuracy": by_inference[own],
             "loss": losses,
             "by_inference": by_inference,
+            **({"calibration_error": tests.calibration_error} if tests and tests.count else {}),
         }
 
     def _fit(self) -> dict[str, Any]:

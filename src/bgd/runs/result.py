@@ -26,6 +26,9 @@ class Evaluation(Strict):
     by_inference: dict[Inference, list[float]] = Field(
         description="of each task, by each method measured: map always; the others for posteriors, all at the end"
     )
+    calibration_error: float | None = Field(
+        default=None, description="of all tasks' test parts, by MAP, at the end: ECE over 15 bins of equal width"
+    )
 
 
 class Fit(Strict):

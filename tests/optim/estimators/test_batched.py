@@ -65,6 +65,14 @@ def test_compiled_equals_the_loop(dtype: torch.dtype, tolerance: float) -> None:
     torch.testing.assert_close(fast, loop, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize(("width", "path"), [(4, "eager"), (400, "loop")])
+def test_without_a_compiler_large_networks_run_one_by_one(width: int, path: str) -> None:
+    model = nn.Sequential(nn.Linear(100, width), nn.Linear(width, 3))
+    optimizer = shared_bgd(model.parameters(), std_init=0.01)
+    assert optimizer.batched(model, objective, compile=False).path == path
+    assert optimizer.batched(model, objective, compile=False, chunk_size=2).path == "eager"
+
+
 @needs_compiler
 def test_a_scheduler_does_not_recompile(problem: Problem) -> None:
     optimizer = shared_bgd(problem.model.parameters(), std_init=0.1, **PAPER)

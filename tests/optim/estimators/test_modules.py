@@ -122,6 +122,14 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Tensor]] = {
         ),
         random(4),
     ),
+    "dropout": (
+        lambda: nn.Sequential(nn.Linear(4, 6), nn.Dropout(0.3), nn.Tanh(), nn.Linear(6, 3)),
+        random(4),
+    ),
+    "layer and group norms": (
+        lambda: nn.Sequential(nn.Linear(4, 6), nn.LayerNorm(6), nn.Tanh(), nn.GroupNorm(2, 6), nn.Linear(6, 3)),
+        random(4),
+    ),
     "attention": (lambda: Model(attention, qkv=nn.Linear(4, 12), head=nn.Linear(4, 3)), random(5, 4)),
     "data parallel": (lambda: nn.DataParallel(nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3))), random(4)),
 }

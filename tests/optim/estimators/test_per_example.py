@@ -269,7 +269,7 @@ def test_gradients_that_were_thrown_away_do_not_count() -> None:
     assert torch.equal(*results)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
 def test_weights_of_other_types(dtype: torch.dtype) -> None:
     model = mlp().to(dtype)
     optimizer = make(model)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bgd.data.extras import needs_extra
-from bgd.data.tables.river import RIVER_TABLES, load_river
+from bgd.data.tables.rewired import rewired_digits
+from bgd.data.tables.river import RIVER_TABLES
 from bgd.data.tables.types import Table, from_frame
 from bgd.data.types import DataError
 from bgd.errors import BGDError, suggest
@@ -18,16 +20,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ENDINGS = (".csv", ".parquet")
+NAMED_TABLES: dict[str, Callable[[int], pd.DataFrame]] = {**RIVER_TABLES, "digits-rewired": rewired_digits}
+"""By name: a function of the seed, which shuffles a table or generates a stream."""
 
 
 def load_table(name: str, target: str | None = None, seed: int = 0) -> Table:
     """A table in time order.
 
     Args:
-        name: one of ``RIVER_TABLES``; the path of a CSV or Parquet file; or ``module:function``, which is called
+        name: one of ``NAMED_TABLES``; the path of a CSV or Parquet file; or ``module:function``, which is called
             without arguments and returns a data frame.
-        target: the column of the labels; river's have their own.
-        seed: of a generator, or of the order of one of river's tables.
+        target: the column of the labels; those have their own.
+        seed: of a generator, or of the order of a table that has no time of its own.
 
     Raises:
         DataError: names what is wrong, and the way out.
@@ -39,13 +43,13 @@ def load_table(name: str, target: str | None = None, seed: int = 0) -> Table:
     Traceback (most recent call last):
     bgd.data.types.DataError: no-such.csv: no such file
     """
-    if name in RIVER_TABLES:
-        return load_river(name, seed)
+    if name in NAMED_TABLES:
+        return from_frame(NAMED_TABLES[name](seed), "label", name)
     if name.endswith(ENDINGS):
         return from_frame(_read(Path(name).expanduser()), target, Path(name).name)
     if ":" in name and os.sep not in name:
         return from_frame(_call(name), target, name)
-    hint = suggest(name, [*RIVER_TABLES, "a path that ends in .csv or .parquet", "module:function"])
+    hint = suggest(name, [*NAMED_TABLES, "a path that ends in .csv or .parquet", "module:function"])
     raise DataError(f"no table {name!r}: {hint}")
 
 

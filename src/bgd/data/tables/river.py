@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bgd.data.extras import needs_extra
-from bgd.data.tables.types import Table, from_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,12 +77,3 @@ RIVER_TABLES: dict[str, Callable[[int], pd.DataFrame]] = {
     "river-agrawal": _concepts(6, 2000, "Agrawal"),
 }
 """By name: a function of the seed, which shuffles a table or generates a stream."""
-
-
-def load_river(name: str, seed: int) -> Table:
-    """One of ``RIVER_TABLES``.
-
-    >>> load_river("river-phishing", seed=0)
-    Table('river-phishing', 1,250 rows, 9 features, 2 classes)
-    """
-    return from_frame(RIVER_TABLES[name](seed), "label", name)

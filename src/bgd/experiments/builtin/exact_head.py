@@ -35,10 +35,15 @@ EXPERIMENT = Experiment(
         CIFAR: Setup(data=DataConfig(name="cifar10")),
     },
     rows={
-        "Exact head, Fourier": Row(method="exact-head", settings={"features": "fourier", "units": 6000}, only=GREY),
+        "Exact head, Fourier": Row(
+            method="exact-head",
+            settings={"features": "fourier", "units": 6000, "precision": "bfloat16"},
+            columns={MNIST: RowInColumn(settings={"windows": True})},
+            only=GREY,
+        ),
         "Exact head, patches": Row(
             method="exact-head",
-            settings={"features": "patches", "units": 400},
+            settings={"features": "patches", "units": 400, "precision": "bfloat16"},
             columns={
                 **dict.fromkeys(GREY, RowInColumn(settings={"units": 220, "size": 10, "pool": 3})),
                 CIFAR: RowInColumn(settings={"ridge": 0.03}),
@@ -46,7 +51,7 @@ EXPERIMENT = Experiment(
         ),
         MIRRORED: Row(
             method="exact-head",
-            settings={"features": "patches", "units": 320, "ridge": 0.03, "mirror": True},
+            settings={"features": "patches", "units": 800, "ridge": 0.03, "mirror": True, "precision": "bfloat16"},
             only=(CIFAR,),
         ),
         "BGD": Row(method="bgd", only=GREY),
@@ -55,6 +60,7 @@ EXPERIMENT = Experiment(
     seeds=tuple(range(10)),
     figures=("accuracy-by-task", "matrix"),
     times_of="BGD",
+    calibration=True,
     presets={
         "smoke": smoke(expected_time="5 s", stream=StreamConfig(batch_size=64)).model_copy(
             update={

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,6 +29,7 @@ class Expectations:
         compiled: whether the update should be compiled, as the estimate was.
         in_stds: whether ``e_g_eps`` holds std E[g eps], as the one-pass estimator has it.
         examples: how many the batch has; 0 where it is not known.
+        ends: smallest and largest of each ``e_g_eps``, once :meth:`nonfinite` has looked.
     """
 
     e_g: list[Tensor]
@@ -38,6 +40,7 @@ class Expectations:
     compiled: bool = False
     in_stds: bool = False
     examples: int = 0
+    ends: list[tuple[float, float]] | None = None
 
     def sums(self) -> Iterator[Expected]:
         """What is still to be multiplied by ``scale``, tensor by tensor; None where there is no gradient."""
@@ -54,18 +57,21 @@ class Expectations:
 
     def nonfinite(self) -> list[int]:
         """The parameters, by number, whose expectations are NaN, infinite, or would overflow when scaled."""
-        sums = [*self.e_g, *self.e_g_eps]
-        if self._finite([s.sum() for s in sums]).all():
+        n = len(self.e_g)
+        ends = [torch.aminmax(s) if s.numel() else (s.sum(), s.sum()) for s in self.e_g_eps]
+        found = self._scaled([*(s.sum() for s in self.e_g), *(low for low, _ in ends), *(high for _, high in ends)])
+        self.ends = [(low / self.scale, high / self.scale) for low, high in zip(found[n:-n], found[-n:], strict=True)]
+        if all(map(math.isfinite, found)):
             return []
         # A sum may overflow where its terms do not: check the terms.
-        fine = self._finite([s.abs().amax() if s.numel() else s.sum() for s in sums]).view(2, -1).all(0)
-        return [i for i, ok in enumerate(fine.tolist()) if not ok]
+        found[:n] = self._scaled([s.abs().amax() if s.numel() else s.sum() for s in self.e_g])
+        return [i for i in range(n) if not all(map(math.isfinite, found[i::n]))]
 
-    def _finite(self, values: list[Tensor]) -> Tensor:
-        # scaled in their own type, in which they may overflow
+    def _scaled(self, values: list[Tensor]) -> list[float]:
+        # in their own type, in which they may overflow
         if len({(value.dtype, value.device) for value in values}) == 1:
-            return (torch.stack(values) * self.scale).isfinite()
-        return torch.stack([(value * self.scale).isfinite().cpu() for value in values])
+            return list((torch.stack(values) * self.scale).tolist())
+        return [float(value * self.scale) for value in values]
 
 
 class Sharing(Protocol):

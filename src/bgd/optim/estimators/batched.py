@@ -28,6 +28,10 @@ SIDE_BY_SIDE = 24 << 20
 """Bytes of weights that are evaluated at a time on a CPU: more leave its cache, and cost up to twice as much."""
 
 
+EAGER_WEIGHTS = 1 << 15
+"""Networks of more weights than this are faster one after the other than side by side in eager code on a CPU."""
+
+
 def chunk_that_fits(count: int, params: Sequence[Tensor]) -> int:
     """How many of ``count`` networks to evaluate at a time: the most that fit into a CPU's cache, in equal chunks.
 
@@ -67,11 +71,10 @@ class BatchedStep:
     compiled where there is a compiler. A model that cannot run so (batch normalisation that updates its statistics in
     place, control flow that depends on data) runs network by network instead, after one warning that names the reason.
 
-    A model with convolutions on a CPU is run network by network from the start, unless ``chunk_size`` or
-    ``compile=True`` is given. There vmap becomes a convolution in groups, which does the same work less well: one
-    network's convolution keeps the cores busy, and K networks side by side only leave the cache. ``benchmarks/step.py``
-    shows it. What does make convolutions faster on a CPU, those of SGD alike, is
-    ``model.to(memory_format=torch.channels_last)`` before the optimizer is made.
+    On a CPU a model with convolutions, or one of more than 32,768 weights without a compiler, runs network by network
+    from the start, unless ``chunk_size`` or ``compile=True`` is given: networks side by side only leave the cache, and
+    convolutions become one in groups, which does the same work less well. What does make convolutions faster on a CPU,
+    those of SGD alike, is ``model.to(memory_format=torch.channels_last)`` before the optimizer is made.
 
     Compiled code serves one shape of batch. Batches of another shape, such as the short last one of an epoch, run
     uncompiled until two of a shape come in a row: see :mod:`bgd.optim.compilation`.
@@ -82,7 +85,7 @@ class BatchedStep:
         objective: ``objective(net, *batch)`` returns the loss, a sum or a mean as the optimizer's ``reduction`` has it.
             Call ``net`` in it where you would call the model.
         chunk_size: how many networks to evaluate, and hold in memory, at a time; None for the choice above: as many
-            as :func:`chunk_that_fits`, or one by one where the model has convolutions.
+            as :func:`chunk_that_fits`, or one by one where that is faster.
         compile: True, False, or None to compile where it can be expected to work. The first call is slow then.
 
     Example:
@@ -113,7 +116,7 @@ class BatchedStep:
         self.compile = can_compile() if compile is None else compile
         self.path = "compiled" if self.compile else "eager"
         """The path in use, one of :data:`PATHS`."""
-        if chunk_size is None and compile is not True and _convolves_on_cpu(model):
+        if chunk_size is None and compile is not True and _better_one_by_one(model, self.compile):
             self.path = "loop"
         self._names: tuple[str, ...] = ()
         self._params: list[Tensor] = []
@@ -222,8 +225,11 @@ def _warn_of_fallback(first: str, path: str, reason: str) -> None:
     )
 
 
-def _convolves_on_cpu(model: nn.Module) -> bool:
-    return any(isinstance(m, _ConvNd) and m.weight.device.type == "cpu" for m in model.modules())
+def _better_one_by_one(model: nn.Module, compiled: bool) -> bool:
+    """Whether vmap would be slower: a convolution in groups, or eager code on weights that leave a CPU's cache."""
+    on_cpu = all(p.device.type == "cpu" for p in model.parameters())
+    convolves = any(isinstance(m, _ConvNd) for m in model.modules())
+    return on_cpu and (convolves or (not compiled and sum(p.numel() for p in model.parameters()) > EAGER_WEIGHTS))
 
 
 class _Generators:

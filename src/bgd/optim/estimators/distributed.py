@@ -13,6 +13,7 @@ from bgd.optim.bgd import BGD
 from bgd.optim.checkpoint import StateDictError
 from bgd.optim.estimators.gradient_sums import GradientSums
 from bgd.optim.modules import averages_gradients
+from bgd.optim.stepping import PASSES
 from bgd.optim.validation import StdInit
 from bgd.validation import check_choice
 
@@ -62,9 +63,10 @@ class DistributedBGD(BGD):
         **settings: Any,
     ) -> None:
         check_choice("split", split, ("batch", "samples"))
-        if split == "samples" and settings.get("estimator", "shared") != "shared":
+        estimator = settings.get("estimator", "shared")
+        if split == "samples" and estimator in PASSES and not PASSES[estimator].samples_networks:
             raise ValueError(
-                'split="samples" shares out sampled networks, which estimator="per_example" does not have: '
+                f'split="samples" shares out sampled networks, which estimator="{estimator}" does not have: '
                 'use split="batch"'
             )
         if not dist.is_initialized():
@@ -109,7 +111,7 @@ class DistributedBGD(BGD):
     def _check_state_dict(self, state_dict: Any) -> None:
         super()._check_state_dict(state_dict)
         own = state_dict["bgd"]
-        if self.split == "samples" and own["estimator"] != "shared":
+        if self.split == "samples" and not PASSES[own["estimator"]].samples_networks:
             raise StateDictError(f"bgd['estimator'] is {own['estimator']!r}: ranks share out sampled networks")
         if self.split == "samples" and own["mc_samples"] < dist.get_world_size(self.process_group):
             raise StateDictError(f"bgd['mc_samples'] is {own['mc_samples']}: fewer networks than ranks")

@@ -34,30 +34,47 @@ class GradientRecord:
 
     def __init__(self, params: Sequence[Tensor]) -> None:
         self._params = list(params)
-        # copied: gradients change in place
-        self._elements = [None if (e := _elements(p)) is None else e.clone() for p in params]
+        self._elements = _elements(params)
 
     def factors(self) -> list[float] | None:
         """For each parameter by what its gradient has been multiplied since; None where nothing was touched."""
-        now = [_elements(p) for p in self._params]
-        if all(_same(e, f) for e, f in zip(self._elements, now, strict=True)):
+        now = _elements(self._params)
+        # not by the versions of the gradients, which GradScaler leaves as they are
+        if _same(self._elements, now):
             return None
-        ratios = [_ratios(e, f) for e, f in zip(self._elements, now, strict=True)]
+        before, after = _by_parameter(self._elements), _by_parameter(now)
+        ratios = [_ratios(before.get(i), after.get(i)) for i in range(len(self._params))]
         known = [ratio for ratio in ratios if ratio.numel()]
         rest = float(torch.cat(known).median()) if known else 1.0  # of those whose elements here are all 0
         return [float(ratio.median()) if ratio.numel() else rest for ratio in ratios]
 
 
-def _same(before: Tensor | None, now: Tensor | None) -> bool:
-    # not by the version of the gradient, which GradScaler leaves as it is
-    return before is now if before is None or now is None else torch.equal(before, now)
+Elements = dict[tuple[torch.dtype, torch.device], tuple[list[int], Tensor, list[int]]]
+"""By type and device: the numbers of the parameters, elements of their gradients in a row, and how many each has."""
 
 
-def _elements(p: Tensor) -> Tensor | None:
-    if p.grad is None or p.grad.is_sparse:
-        return None
-    flat = p.grad.detach().view(-1) if p.grad.is_contiguous() else p.grad.detach().flatten()
-    return flat[:: len(flat) // SAMPLE | 1]
+def _same(before: Elements, now: Elements) -> bool:
+    if before.keys() != now.keys():
+        return False
+    return all(before[kind][0] == now[kind][0] and torch.equal(before[kind][1], now[kind][1]) for kind in now)
+
+
+@torch.no_grad()
+def _elements(params: Sequence[Tensor]) -> Elements:
+    """A copy of some elements, since gradients change in place."""
+    found: dict[tuple[torch.dtype, torch.device], list[tuple[int, Tensor]]] = {}
+    for i, p in enumerate(params):
+        if (g := p.grad) is not None and not g.is_sparse:
+            flat = g.view(-1) if g.is_contiguous() else g.flatten()
+            found.setdefault((g.dtype, g.device), []).append((i, flat[:: g.numel() // SAMPLE | 1]))
+    return {
+        kind: ([i for i, _ in parts], torch.cat([part for _, part in parts]), [part.numel() for _, part in parts])
+        for kind, parts in found.items()
+    }
+
+
+def _by_parameter(elements: Elements) -> dict[int, Tensor]:
+    return {i: part for rows, flat, sizes in elements.values() for i, part in zip(rows, torch.split(flat, sizes), strict=True)}
 
 
 def _ratios(before: Tensor | None, now: Tensor | None) -> Tensor:

@@ -35,14 +35,14 @@ class GradientSums:
         """Add the gradients of one sampled network, and its loss where it is known."""
         if not self.has_gradient:
             self.has_gradient = [False] * len(self.params)
-        for i, p in enumerate(self.params):
-            if p.grad is None:
-                continue
-            if p.grad.is_sparse:
-                raise RuntimeError("sparse gradients are not supported: use sparse=False in the embedding")
-            g = p.grad.to(self.e_g[i].dtype)
-            self.e_g[i].add_(g)
-            self.e_g_eps[i].addcmul_(g, eps[i])
+        known = [i for i, p in enumerate(self.params) if p.grad is not None]
+        gradients = [g.to(self.e_g[i].dtype) for i in known if (g := self.params[i].grad) is not None]
+        if any(g.is_sparse for g in gradients):
+            raise RuntimeError("sparse gradients are not supported: use sparse=False in the embedding")
+        if known:
+            torch._foreach_add_([self.e_g[i] for i in known], gradients)
+            torch._foreach_addcmul_([self.e_g_eps[i] for i in known], gradients, [eps[i] for i in known])
+        for i in known:
             self.has_gradient[i] = True
         if loss is not None:
             value = torch.as_tensor(loss).detach()

@@ -34,7 +34,7 @@ def hook(module: nn.Module, observer: Observer) -> list[Any]:
     Linear is given (8, 3)
     and returns (8, 1)
     """
-    keep_out_of_compiled_graphs(_Hook, "__call__")
+    keep_out_of_compiled_graphs(_Hook, "call_eagerly")
     return [
         module.register_forward_pre_hook(_Hook(observer, before=True), with_kwargs=True),
         module.register_forward_hook(_Hook(observer, before=False), with_kwargs=True, always_call=True),
@@ -47,6 +47,15 @@ class _Hook:
         self._before = before
 
     def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any = None) -> None:
+        if torch.compiler.is_dynamo_compiling():
+            self.call_eagerly(module, args, kwargs, output)
+        else:
+            self.call(module, args, kwargs, output)
+
+    def call_eagerly(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        self.call(module, args, kwargs, output)
+
+    def call(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if self._observer is not None and (observer := self._observer()) is not None:
             observer.enter(module, args, kwargs) if self._before else observer.leave(output)
 
@@ -60,7 +69,9 @@ class _Hook:
 def keep_out_of_compiled_graphs(owner: type, name: str) -> None:
     """Let a method run eagerly in compiled models; only where the compiler is in use, since importing it takes seconds.
 
-    >>> keep_out_of_compiled_graphs(_Hook, "__call__")
+    The wrapper costs as much as a small operation: call the method only where ``torch.compiler.is_dynamo_compiling()``.
+
+    >>> keep_out_of_compiled_graphs(_Hook, "call_eagerly")
     """
     method = getattr(owner, name)
     if "torch._dynamo" in sys.modules and not hasattr(method, "_torchdynamo_disable"):

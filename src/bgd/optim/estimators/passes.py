@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
 from torch import Tensor, nn
 
 from bgd.optim.estimators.base import Estimator, Step
 from bgd.optim.estimators.loop import loop
+from bgd.optim.noise import NoiseKind
 from bgd.optim.validation import check_batch_size
 
 Closure = Callable[[], "Tensor | float"]
@@ -37,10 +38,14 @@ class Passes(Protocol):
     """The passes of a step that is under way.
 
     Attributes:
+        samples_networks: whether a step draws K networks, which several processes may share out.
+        default_noise: the kind of noise that suits it.
         step: the step that a forward pass has begun; None where ``step()`` begins it.
         shared: numbers of parameters that get one sample for the whole batch, a part of the state dict.
     """
 
+    samples_networks: ClassVar[bool]
+    default_noise: ClassVar[NoiseKind]
     step: Step | None
     shared: frozenset[int]
 
@@ -63,13 +68,22 @@ class Passes(Protocol):
 class SharedPasses:
     """K sampled networks, each for the whole batch, as in the paper: they need a closure.
 
+    Args:
+        host: the optimizer, of which nothing is needed.
+        shared: likewise.
+
     >>> SharedPasses().estimator(None, 10, False)
     Traceback (most recent call last):
     RuntimeError: step() without a closure needs estimator="per_example": sampled networks are shared by the whole ...
     """
 
+    samples_networks: ClassVar[bool] = True
+    default_noise: ClassVar[NoiseKind] = "torch"
     step: Step | None = None
     shared: frozenset[int] = frozenset()
+
+    def __init__(self, host: Host | None = None, shared: frozenset[int] = frozenset()) -> None:
+        del host, shared
 
     def estimator(self, closure: Closure | None, samples: int, mean: bool) -> Estimator:
         """One call of the closure for each sampled network."""

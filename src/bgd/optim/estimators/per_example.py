@@ -15,7 +15,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +27,7 @@ from bgd.optim.estimators.hooks import hook, in_backward, is_transforming, keep_
 from bgd.optim.estimators.inputs import batch_size_of, check_time_first, is_time_first
 from bgd.optim.estimators.passes import Closure, Host, Reduction
 from bgd.optim.estimators.perturbation import Perturbation
+from bgd.optim.noise import NoiseKind
 from bgd.optim.validation import check_batch_size
 
 
@@ -37,6 +38,9 @@ class PerExample:
         host: the optimizer.
         shared: numbers of parameters that are known to be used in several ways, and so get one sample for the batch.
     """
+
+    samples_networks: ClassVar[bool] = False
+    default_noise: ClassVar[NoiseKind] = "table"
 
     def __init__(self, host: Host, shared: frozenset[int] = frozenset()) -> None:
         self._host = host
@@ -105,6 +109,10 @@ class PerExample:
 
     def enter(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """A module begins to run."""
+        if self._mode is not None and not self._time_first:  # where no module has time first, there is little to do
+            self._inside.append(False)
+            self._seen[id(module)] = self._mode.batch
+            return
         if self._mode is not None:
             check_time_first(module, args, self._mode.batch)
             self._inside.append(self._inside[-1] or is_time_first(module))
@@ -154,7 +162,7 @@ class PerExample:
         self._mode = Perturbation(
             self.step.params, self._noise, batch, key, self.shared, place=place, cautious=self._time_first
         )
-        keep_out_of_compiled_graphs(Perturbation, "__torch_function__")
+        keep_out_of_compiled_graphs(Perturbation, "call_eagerly")
         self._mode.__enter__()  # type: ignore[no-untyped-call]
 
     @torch.no_grad()

@@ -32,6 +32,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
+from bgd.optim.estimators.precision import in_few_digits
 from bgd.optim.noise import fold
 
 POOL = 1 << 20
@@ -50,9 +51,9 @@ _PLAIN = {
 
 
 @cache
-def _sign_table(device: torch.device) -> Tensor:
+def _sign_table(device: torch.device, dtype: torch.dtype) -> Tensor:
     bits = torch.randint(0, 2, (POOL,), generator=torch.Generator().manual_seed(20180310))
-    return (bits.float() * 2 - 1).to(device)
+    return (bits.float() * 2 - 1).to(device, dtype)
 
 
 def signs(key: int, rows: int, columns: int, like: Tensor, place: tuple[int, int] = (0, 1)) -> Tensor:
@@ -64,11 +65,12 @@ def signs(key: int, rows: int, columns: int, like: Tensor, place: tuple[int, int
     part, parts = place
     size = rows * columns
     need = size * parts
-    table = _sign_table(like.device)
-    if need > len(table):
-        table = table.repeat(-(-need // len(table)) + 1)
-    start = key % (len(table) - need + 1)
-    return table[start + part * size : start + (part + 1) * size].view(rows, columns).to(like.dtype)
+    table, length = _sign_table(like.device, like.dtype), POOL
+    if need > length:
+        times = -(-need // length) + 1
+        table, length = table.repeat(times), times * length
+    start = key % (length - need + 1) + part * size
+    return table.as_strided((rows, columns), (columns, 1), start)
 
 
 class Perturbation(TorchFunctionMode):
@@ -116,7 +118,15 @@ class Perturbation(TorchFunctionMode):
     ) -> Any:
         """Replace a function that is given one of the parameters by its perturbed form."""
         del types
-        kwargs = kwargs or {}
+        run = self.call_eagerly if torch.compiler.is_dynamo_compiling() else self.call
+        return run(func, args, kwargs or {})
+
+    def call_eagerly(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """:meth:`call`, kept out of compiled graphs."""
+        return self.call(func, args, kwargs)
+
+    def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function, perturbed where it is given one of the parameters."""
         if func is F.multi_head_attention_forward:
             return self._attention(args, kwargs)
         if not self._has_parameter(args, kwargs) or _leaves_values_alone(func):
@@ -141,10 +151,11 @@ class Perturbation(TorchFunctionMode):
         out = F.linear(input, self._if_shared(weight), self._if_shared(bias))
         if (i := self._number(weight, "linear")) is None:
             return self._add_bias_noise(out, bias, layout, 0)
-        signed, noise = input * self._signs(i, 1, weight.shape[1], input, layout), self._noise[i].to(input.dtype)
+        few = in_few_digits(input, out.numel() * weight.shape[1])
+        signed, noise = few * self._signs(i, 1, weight.shape[1], few, layout), self._noise[i].to(few.dtype)
         if self._uses[i] == "embedding":  # its rows have no signs
             return self._add_bias_noise(out + F.linear(signed, noise), bias, layout, 0)
-        noisy = F.linear(signed, noise, self._bias_noise(bias, i, input.dtype))
+        noisy = F.linear(signed, noise, self._bias_noise(bias, i, few.dtype))
         return torch.addcmul(out, self._signs(i, 0, weight.shape[0], out, layout), noisy)
 
     def _convolution(
@@ -157,10 +168,11 @@ class Perturbation(TorchFunctionMode):
         out = func(input, self._if_shared(weight), self._if_shared(bias), *args, **kwargs)
         if (i := self._number(weight, "convolution")) is None:
             return self._add_bias_noise(out, bias, layout, dims)
-        r = self._signs(i, int(not transposed), input.shape[1], input, layout, spatial=dims)
+        few = in_few_digits(input, _products(out, input, weight, transposed))
+        r = self._signs(i, int(not transposed), input.shape[1], few, layout, spatial=dims)
         s = self._signs(i, int(transposed), out.shape[1], out, layout, spatial=dims)
-        noise, bias_noise = self._noise[i].to(input.dtype), self._bias_noise(bias, i, input.dtype)
-        return torch.addcmul(out, s, func(input * r, noise, bias_noise, *args, **kwargs))
+        noise, bias_noise = self._noise[i].to(few.dtype), self._bias_noise(bias, i, few.dtype)
+        return torch.addcmul(out, s, func(few * r, noise, bias_noise, *args, **kwargs))
 
     def _embedding(
         self, input: Tensor, weight: Tensor, padding_idx: int | None = None, *args: Any, **kwargs: Any
@@ -258,6 +270,12 @@ class Perturbation(TorchFunctionMode):
             if isinstance(value, list | tuple) and any(id(one) in numbers for one in value):
                 return True
         return False
+
+
+def _products(out: Tensor, input: Tensor, weight: Tensor, transposed: bool) -> int:
+    """How many products of two numbers a convolution takes."""
+    each = weight.numel() // max(weight.shape[0], 1)
+    return (input if transposed else out).numel() * each
 
 
 def _leaves_values_alone(func: Callable[..., Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bgd.report.summary.types import Comparison
+from bgd.report.tables.calibration import calibration
 from bgd.report.tables.prequential import prequential
 from bgd.report.tables.results import detail, overview
 from bgd.report.tables.tasks import each_task
@@ -11,7 +12,7 @@ from bgd.report.tables.types import Table
 
 
 def extra_tables(comparison: Comparison) -> list[Table]:
-    """Those of prequential streams, and those that an experiment declares: accuracy on each task, run times.
+    """Those of prequential streams, and those that are declared: accuracy on each task, calibration, run times.
 
     >>> from bgd.report.summary import compare
     >>> extra_tables(compare([]))
@@ -23,7 +24,7 @@ def extra_tables(comparison: Comparison) -> list[Table]:
     reported = any(cell.tasks for cells in experiment.paper.values() for cell in cells.values())
     with_tasks = reported or "each-task" in experiment.figures
     found = [each_task(comparison, column) for column in comparison.columns if with_tasks]
-    return [table for table in (streams, *found, times(comparison)) if table is not None]
+    return [table for table in (streams, *found, calibration(comparison), times(comparison)) if table is not None]
 
 
 def all_tables(comparison: Comparison) -> list[Table]:

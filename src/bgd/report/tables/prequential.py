@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from bgd.report import formatting
-from bgd.report.statistics import summarise
 from bgd.report.summary.best import best_of
 from bgd.report.summary.types import Comparison, Entry
+from bgd.report.tables.calibration import mean
 from bgd.report.tables.types import Cell, Table
 from bgd.runs.result import Prequential
 
@@ -35,8 +32,8 @@ def prequential(comparison: Comparison) -> Table | None:
                 (
                     Cell(entry.row),
                     *[Cell(column)] * several,
-                    Cell(_mean((one.log_loss for one in found), 3), bold=entry in best),
-                    Cell(_mean((100 * one.calibration_error for one in found), 1)),
+                    Cell(mean((one.log_loss for one in found), 3), bold=entry in best),
+                    Cell(mean((100 * one.calibration_error for one in found), 1)),
                     Cell(_describe_alarms(found)),
                 )
             )
@@ -46,14 +43,6 @@ def prequential(comparison: Comparison) -> Table | None:
 
 def _measured(entry: Entry) -> list[Prequential]:
     return [run.prequential for run in entry.runs if run.prequential]
-
-
-def _mean(values: Iterable[float], digits: int) -> str:
-    summary = summarise(values)
-    if summary is None:
-        return formatting.NONE
-    spread = f" ± {summary.spread:.{digits}f}" if summary.spread is not None and summary.n > 1 else ""
-    return f"{summary.mean:.{digits}f}{spread}"
 
 
 def _describe_alarms(found: list[Prequential]) -> str:
