@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from bgd.exact import statistics
+from bgd.exact.checking import check_state
 from bgd.exact.features.base import Features
 from bgd.exact.head import ExactError
 from bgd.exact.precision import products
@@ -189,13 +190,28 @@ class ExactLearner:
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state of a learner made with the same arguments."""
+        """Restore a state of a learner made with the same arguments.
+
+        Raises:
+            ExactError: for what is no such state; the learner is then as it was.
+        """
+        check_state(state)
         known = None
         if state["known"] is not None:
             shape = tuple(state["known"]["shape"])
             features = self.make_features(shape)
-            features.load_state_dict(state["known"]["features"])
+            _load_features(features, state["known"]["features"])
             known = Known(features, statistics.copy(Statistics(*state["known"]["sums"])), shape)
+            if features.dim != len(known.sums.cross):
+                raise ExactError(f"the sums are of {len(known.sums.cross)} features, and there are {features.dim}")
         self.known, self._solution = known, None
         self.earlier = state["earlier"]
         self.pending = [(x.clone(), targets.clone()) for x, targets in state["pending"]]
+
+
+def _load_features(features: Features, state: dict[str, Tensor]) -> None:
+    try:
+        features.load_state_dict(state)
+    except RuntimeError as error:  # torch's, which lists all that differs
+        reason = " ".join(str(error).split())
+        raise ExactError(f"the features of this state are of another learner: {reason}") from error
