@@ -22,7 +22,7 @@ def check_state(state: Any) -> None:
     try:
         _check_entries(state)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        reason = f"no entry {error}" if isinstance(error, KeyError) else str(error)
+        reason = f"no entry {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
         raise ExactError(f"not the state of an exact learner: {reason}") from error
 
 
