@@ -1,7 +1,7 @@
 """The table of the README, from the raw results of the demo.
 
-    bgd run digits --preset paper --out demo && bgd pack demo --out results
-    python benchmarks/readme_table.py --write
+bgd run digits --preset paper --out demo && bgd pack demo --out results
+python benchmarks/readme_table.py --write
 """
 
 from __future__ import annotations

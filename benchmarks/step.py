@@ -142,7 +142,9 @@ def columns(
         steps[f"loop, {kind}"] = lambda loop=loop, closure=loop_closure: loop.step(closure)
     ways = [("eager", "torch", False, mc_samples)]
     ways += [(f"batched, {kind}", kind, True, None) for kind in noise.KINDS]
-    ways += [("chunk 2", "hash", True, 2), ("bfloat16", "hash", True, None)] if width else [("chunk 2", "torch", False, 2)]
+    ways += (
+        [("chunk 2", "hash", True, 2), ("bfloat16", "hash", True, None)] if width else [("chunk 2", "torch", False, 2)]
+    )
     for name, kind, compiled, chunk_size in ways:
         model = InBfloat16(make()) if name == "bfloat16" else make()
         if any(isinstance(m, nn.BatchNorm2d) for m in model.modules()):

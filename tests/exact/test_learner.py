@@ -76,9 +76,7 @@ def test_restored_it_continues_bit_for_bit(stop):
     file.seek(0)
     rest.load_state_dict(torch.load(file, weights_only=True))
     blocks = [feed(model, x[stop * 10 :], y[stop * 10 :]) for model in (whole, rest)]
-    assert all(
-        a is b is None or (torch.equal(a.mean, b.mean)) for a, b in zip(*blocks, strict=True)
-    )
+    assert all(a is b is None or (torch.equal(a.mean, b.mean)) for a, b in zip(*blocks, strict=True))
     assert torch.equal(whole.solution().mean(x), rest.solution().mean(x))
     assert torch.equal(whole.solution().variance(x), rest.solution().variance(x))
 

@@ -26,7 +26,7 @@ class BGDLearner(PosteriorLearner):
 
     Args:
         std_init: the std of every weight at the start: 0.017 to 0.06 in the paper's MNIST experiments. None for
-            0.5 / sqrt(fan_in).
+            1 / sqrt(2 fan_in), half of it for convolutions.
         estimator: "per_example" for one pass, "shared" for sampled networks, as in the paper.
         mc_samples: K, sampled networks per step, or passes; 10 in the paper.
         lr: the paper's eta.
@@ -66,7 +66,7 @@ class BGDLearner(PosteriorLearner):
         lr: float = 1.0,
         std_min: float | None = None,
         std_max: float | Literal["init"] | None = "init",
-        max_move: float | None = 0.25,
+        max_move: float | None = 0.5,
         boost: float | None = 256.0,
         antithetic: bool = False,
         noise: NoiseKind | None = None,

@@ -68,8 +68,8 @@ class BGD(EstimatorOptimizer):
         params: parameters, named parameters or parameter groups, as for any torch optimizer. Groups may have their
             own ``lr``, ``std_init``, ``std_min``, ``std_max``, ``max_move`` and ``boost``.
         std_init: std before any data: a number, a tensor, one tensor per parameter, or a function from a parameter to
-            a number or tensor. None for ``0.5 / sqrt(fan_in)`` (:func:`bgd.optim.validation.fan_in_stds`). The paper
-            sets it by hand, from 0.01 to 0.06.
+            a number or tensor. None for ``1 / sqrt(2 fan_in)``, half of it for convolutions
+            (:func:`bgd.optim.validation.fan_in_stds`). The paper sets it by hand, from 0.01 to 0.06.
         lr: scales the step of the mean; 1 is right, and schedulers may lower it.
         mc_samples: K, the number of passes of a closure, or of sampled networks per step.
         estimator: ``"per_example"``: noise of its own for each example, so that ``loss.backward()`` and ``step()`` are
@@ -133,7 +133,7 @@ class BGD(EstimatorOptimizer):
         estimator: Literal["shared", "per_example"] = "per_example",
         std_min: float | None = None,
         std_max: float | Literal["init"] | None = "init",
-        max_move: float | None = 0.25,
+        max_move: float | None = 0.5,
         boost: float | None = 256.0,
         reduction: Literal["sum", "mean"] = "mean",
         antithetic: bool = False,

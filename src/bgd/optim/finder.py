@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from bgd.optim.bgd import BGD
 from bgd.optim.diagnostics import SettingsWarning
-from bgd.optim.validation import STD_OF_FAN_IN, fan_in_stds
+from bgd.optim.validation import fan_in_stds
 
 FACTORS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """Of the default std."""
@@ -75,7 +75,7 @@ class StdSearch:
         axes.set(
             xscale="log",
             yscale="log" if 0 < low < high / LOG_SCALE else "linear",
-            xlabel=f"std, in units of {STD_OF_FAN_IN:g} / sqrt(fan_in)",
+            xlabel="std, in units of the default",
             ylabel="loss of a batch before\nit is learned from",
         )
         axes.set_xticks(list(self.losses), [f"{factor:g}" for factor in self.losses])

@@ -26,8 +26,9 @@ SMALL_LR = 0.05
 MAX_SAMPLES = 1_000_000
 """More sampled networks than this for one step are a mistake: it would not end."""
 
-STD_OF_FAN_IN = 0.5
-"""The default std in units of 1 / sqrt(fan_in), chosen on streams that the published comparisons do not use."""
+STD_OF_FAN_IN, CONVOLUTION = math.sqrt(0.5), 0.5
+"""The default std in units of 1 / sqrt(fan_in), and how much of it a convolution has, whose weights act at all places
+of an image at once: chosen on streams and seeds that the published comparisons do not use."""
 
 StdInit = float | Tensor | Sequence[float] | Sequence[Tensor] | Callable[[Tensor], "float | Tensor"]
 
@@ -57,21 +58,23 @@ def resolve_seed(seed: int | None, generator: torch.Generator | None) -> int:
 
 
 def fan_in_stds(params: Sequence[Tensor]) -> list[float]:
-    """The default std of each parameter: 0.5 / sqrt(fan_in), nearly the spread of torch's initial weights.
+    """The default std of each parameter: 1 / sqrt(2 fan_in), and half of that for weights of more than two dimensions.
 
-    A parameter of one dimension takes the fan-in of the last weight before it that has as many outputs, as its bias; or
-    its own size where there is none.
+    These are convolutions. A parameter of one dimension takes the std of the last weight before it that has as many
+    outputs, as its bias; or has its own size as fan-in where there is none.
 
-    >>> fan_in_stds([torch.zeros(100, 16), torch.zeros(100)])
-    [0.125, 0.125]
+    >>> fan_in_stds([torch.zeros(100, 8), torch.zeros(100), torch.zeros(6, 2, 2, 2)])
+    [0.25, 0.25, 0.125]
     """
-    fans, last = [], (0, 0)
+    stds = []
+    outputs, last = 0, 0.0  # of the last weight
     for p in params:
         if p.dim() > 1 and p.numel():
-            last = (p.shape[0], p.numel() // p.shape[0])
-        matches = p.dim() > 1 or (p.dim() == 1 and p.shape[0] == last[0])
-        fans.append(last[1] if matches and last[1] else max(p.numel(), 1))
-    return [STD_OF_FAN_IN / math.sqrt(fan) for fan in fans]
+            outputs, fan_in = p.shape[0], p.numel() // p.shape[0]
+            last = STD_OF_FAN_IN / math.sqrt(fan_in) * (CONVOLUTION if p.dim() > 2 else 1.0)
+        matches = p.dim() > 1 or (p.dim() == 1 and p.shape[0] == outputs)
+        stds.append(last if matches and last else STD_OF_FAN_IN / math.sqrt(max(p.numel(), 1)))
+    return stds
 
 
 def warn_of_small_lr(groups: Sequence[dict[str, Any]]) -> None:

@@ -96,7 +96,7 @@ EXPERIMENT = Experiment(
         "The first 250 iterations of the paper's continuous stream hold its first task alone; so do the first 396 of "
         "Split MNIST. Neither later tasks nor switches play a part in what is counted here.",
         "capped: no std may grow beyond its initial value. All other settings are the paper's: no limit to a move, no "
-        "boost. The library's default has all three, and std_init = 0.5 / sqrt(fan_in) unless it is set by hand.",
+        "boost. The library's default has all three, and std_init = 1 / sqrt(2 fan_in) unless it is set by hand.",
         "one pass: every example has noise of its own, one forward and backward pass.",
         STAND_IN,
     ),

@@ -68,7 +68,7 @@ EXPERIMENT = Experiment(
             for lr in rates
         },
     },
-    seeds=(2019, 2020, 2021, 2022, 2023),
+    seeds=(2021, 2022, 2023, 2024, 2025),  # the default was chosen on others
     figures=("accuracy-by-task", "stds", "learning-curves"),
     highlight="BGD",
     presets={

@@ -74,7 +74,8 @@ def _elements(params: Sequence[Tensor]) -> Elements:
 
 
 def _by_parameter(elements: Elements) -> dict[int, Tensor]:
-    return {i: part for rows, flat, sizes in elements.values() for i, part in zip(rows, torch.split(flat, sizes), strict=True)}
+    cut = ((rows, torch.split(flat, sizes)) for rows, flat, sizes in elements.values())
+    return {i: part for rows, parts in cut for i, part in zip(rows, parts, strict=True)}
 
 
 def _ratios(before: Tensor | None, now: Tensor | None) -> Tensor:
