@@ -15,7 +15,7 @@ from bgd.experiments.execution import recorded_machine
 from bgd.experiments.reuse import code_digest
 from bgd.methods import SGD
 
-SMALL = ["--row", "sgd", "--row", "adam", "--column", "split, class", "--jobs", "1"]
+SMALL = ["--row", "sgd", "--row", "adam", "--column", "new classes, no replay", "--jobs", "1"]
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +98,7 @@ def test_overrides_get_a_folder_of_their_own(bgd, tmp_path):
         (["run", "digits", "--column", "x"], "no column 'x'"),
         (["run", "digits", "--seeds", "a"], "2019-2021"),
         (["run", "digits", "--set", "stream.epoch=1"], "did you mean 'epochs'?"),
-        (["run", "digits", "--column", "continuous permuted", "--set", "stream.epochs=2"], "has no effect"),
+        (["run", "digits", "--column", "fading tasks", "--set", "stream.epochs=2"], "has no effect"),
         (["run", "digits", "--jobs", "-1"], "--jobs"),
         (["run", "no.toml"], "cannot be read"),
         (["show", "digts"], "did you mean 'digits'?"),
@@ -220,7 +220,7 @@ def test_finished_runs_do_not_need_their_data(bgd, own, tmp_path):
 
 
 def test_a_column_named_twice_is_run_once(bgd):
-    code, out, err = bgd("run", "digits", "-p", "smoke", *SMALL, "--column", "split, class", "--json")
+    code, out, err = bgd("run", "digits", "-p", "smoke", *SMALL, "--column", "new classes, no replay", "--json")
     assert code == 0, err
     assert len(json.loads(out)["runs"]) == 2
 
@@ -304,7 +304,7 @@ def test_ctrl_c_saves_and_names_the_command_to_continue(tmp_path):
     command = [sys.executable, "-m", "bgd.cli", "run", "digits", "-p", "smoke", "--row", "bgd"]
     command += [
         "--column",
-        "continuous permuted",
+        "fading tasks",
         "--set",
         "stream.iterations=3000",
         "--seeds",

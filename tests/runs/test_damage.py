@@ -34,7 +34,7 @@ def finished(tmp_path_factory) -> Path:
 def comparison(tmp_path_factory) -> Path:
     """A comparison as ``bgd run`` makes it, and packed beside it."""
     out = tmp_path_factory.mktemp("comparisons")
-    options = ["--column", "continuous permuted", "--row", "SGD", "--row", "Adam", "--executor", "serial", "-q"]
+    options = ["--column", "fading tasks", "--row", "SGD", "--row", "Adam", "--executor", "serial", "-q"]
     assert call("run", "digits", "--preset", "smoke", "--out", out, *options)[0] == 0
     assert call("pack", out / "digits-smoke", "--out", out / "packed")[0] == 0
     return out

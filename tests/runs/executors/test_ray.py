@@ -363,7 +363,7 @@ def test_a_missing_ray_names_the_command_that_installs_it(monkeypatch):
 def test_the_interrupted_command_saves_and_ends_its_cluster(tmp_path):
     """As from a terminal: Ctrl-C goes to all processes of the group, those of Ray too."""
     command = [sys.executable, "-m", "bgd.cli", "run", "digits", "--preset", "smoke", "--row", "sgd", "--jobs", "1"]
-    command += ["--column", "continuous permuted", "--seeds", "1-9", "--executor", "ray", "--out", str(tmp_path)]
+    command += ["--column", "fading tasks", "--seeds", "1-9", "--executor", "ray", "--out", str(tmp_path)]
     before = set(Path("/tmp").glob("bgd-ray-*"))
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     with as_soon_as(lambda: list(tmp_path.rglob("metrics.jsonl")), lambda: os.killpg(process.pid, signal.SIGINT)):
@@ -397,7 +397,7 @@ def test_an_address_for_another_executor_is_wrong_usage(tmp_path, capsys):
 @pytest.mark.skipif("BGD_ATTACKS" not in os.environ, reason="takes a minute: a part of docs/reliability.md")
 def test_after_the_head_is_killed_nothing_is_left_and_resuming_gives_the_same_bytes(tmp_path):
     """Without its head, Ray ends its processes and the command itself."""
-    command = ["digits", "--preset", "smoke", "--row", "BGD", "--column", "continuous permuted", "--seeds", "1"]
+    command = ["digits", "--preset", "smoke", "--row", "BGD", "--column", "fading tasks", "--seeds", "1"]
     command += ["--set", "stream.iterations=3000"]
     mark = {"BGD_TEST_MARK": str(tmp_path), "RAY_gcs_rpc_server_reconnect_timeout_s": "2"}  # by default 60
     ray_run = [sys.executable, "-m", "bgd", "run", *command, "--executor", "ray", "--out", str(tmp_path / "ray")]
