@@ -19,7 +19,7 @@ ROWS = ["BGD", "SGD"]
 def ran(tmp_path_factory) -> Path:
     """A real comparison of the smallest scale: two methods, two seeds."""
     out = tmp_path_factory.mktemp("runs")
-    options = ["--row", "bgd", "--row", "sgd", "--column", "fading tasks", "--seeds", "2019,2020"]
+    options = ["--row", "BGD", "--row", "SGD", "--column", "fading tasks", "--seeds", "2019,2020"]
     options += ["--executor", "serial"]
     result = run(app, ["run", "digits", "--preset", "smoke", "--out", str(out), "--quiet", *options])
     assert result.exit_code == 0, result.output

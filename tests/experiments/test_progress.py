@@ -16,7 +16,7 @@ from bgd.runs.result import Machine, RunResult
 from bgd.runs.run import run
 
 
-def job(row: str, seed: int = 2019, column: str = "new classes, no replay") -> Job:
+def job(row: str, seed: int = 2019, column: str = "split, class") -> Job:
     config = RunConfig(method=row.lower(), row=row, column=column, seed=seed)
     return Job(config, Path(f"{row}-{column}-{seed}"))
 
@@ -126,12 +126,12 @@ def test_names_are_not_read_as_markup():
     bars = Bars(Console(file=io.StringIO(), force_terminal=True, width=200), [odd])
     bars.all = bars.bars.add_task("all runs", total=1, so_far="0/1", left="")
     bars.update(odd, Progress(1, 2, 1, 2, "[red]a"))
-    assert "[bold]mine[/bold], new classes, no replay, seed 2019  task 1/2 ([red]a)" in frame(bars, 200)[1]
+    assert "[bold]mine[/bold], split, class, seed 2019  task 1/2 ([red]a)" in frame(bars, 200)[1]
 
 
 @pytest.mark.parametrize("width", range(10, 80))
 def test_a_line_fits_where_it_can(width):
-    line = fit_line("Online EWC, fading tasks, seed 2019", Progress(1, 2, 3, 5, "permutation 2"), width)
+    line = fit_line("Online EWC, continuous permuted, seed 2019", Progress(1, 2, 3, 5, "permutation 2"), width)
     assert len(line) <= max(width, len("task 3/5") + 10)
     assert "task 3/5" in line
 
@@ -145,9 +145,9 @@ def test_lines_show_task_iteration_and_time_left(clock):
     clock.now = 120
     lines.update(jobs[0], Progress(938, 1876, 3, 5, "digits 4, 5"))
     printed = console.file.getvalue().splitlines()
-    assert printed[0].strip() == "BGD, new classes, no replay, seed 2019: starting, iteration 0 of 1,876"
+    assert printed[0].strip() == "BGD, split, class, seed 2019: starting, iteration 0 of 1,876"
     assert printed[1].strip() == (
-        "BGD, new classes, no replay, seed 2019: task 3 of 5 (digits 4, 5), iteration 938 of 1,876, about 2 min left, "
+        "BGD, split, class, seed 2019: task 3 of 5 (digits 4, 5), iteration 938 of 1,876, about 2 min left, "
         "of all runs about 6 min left"
     )
 
