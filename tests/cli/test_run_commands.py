@@ -49,7 +49,7 @@ def test_list_and_show(bgd):
     code, out, _ = bgd("list", "--json")
     assert {record["name"] for record in json.loads(out)} >= {"digits", "mc-samples"}
     code, out, _ = bgd("show", "digits", "-p", "smoke", "--json")
-    assert {config["row"] for config in json.loads(out)} == {"BGD", "SGD", "Adam", "Online EWC"}
+    assert {config["row"] for config in json.loads(out)} >= {"BGD", "SGD", "Adam", "Online EWC"}
 
 
 def test_the_demo_end_to_end(bgd, tmp_path):
