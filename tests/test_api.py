@@ -23,7 +23,7 @@ from bgd.plugins import import_paths
 from bgd.runs import Interrupted, RunError
 
 SETUP = {"data": {"train": 100, "test": 50}, "net": {"widths": [5]}, "tasks": {"count": 2}}
-CHOICE = {"rows": ["sgd", "ADAM"], "columns": ["Fading tasks"], "progress": False}
+CHOICE = {"rows": ["SGD", "ADAM"], "columns": ["New classes, no replay"], "progress": False}
 
 
 def made(method: object = "sgd", **fields: object) -> Experiment:
@@ -67,7 +67,7 @@ def test_a_comparison(tmp_path):
 def test_the_files_are_those_of_the_command(tmp_path, monkeypatch):
     monkeypatch.setenv("BGD_RUNS", str(tmp_path / "python"))
     run_experiment("digits", "smoke", seeds=[7], overrides={"SGD.lr": 0.5}, **CHOICE)
-    shell = ["run", "digits", "-p", "smoke", "--row", "sgd", "--row", "adam", "--column", "fading tasks"]
+    shell = ["run", "digits", "-p", "smoke", "--row", "SGD", "--row", "adam", "--column", "new classes, no replay"]
     shell += ["--seeds", "7", "--set", "SGD.lr=0.5", "--jobs", "1", "-q", "--out", str(tmp_path / "shell")]
     with pytest.raises(SystemExit, match="0"):
         main(shell)
@@ -200,7 +200,7 @@ def test_a_script_without_a_main_guard_can_use_several_processes(tmp_path):
     out = str(tmp_path / "runs")
     script.write_text(
         "import bgd\n"
-        f"found = bgd.run_experiment('digits', 'smoke', rows=['SGD', 'Adam'], columns=['fading tasks'], out={out!r},\n"
+        f"found = bgd.run_experiment('digits', 'smoke', rows=['SGD', 'Adam'], columns=['new classes, no replay'], out={out!r},\n"
         "                            jobs=2, progress=False)\n"
         "print(len(found.dataframe), len(found.failed))\n"
     )

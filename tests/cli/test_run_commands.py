@@ -15,7 +15,7 @@ from bgd.experiments.execution import recorded_machine
 from bgd.experiments.reuse import code_digest
 from bgd.methods import SGD
 
-SMALL = ["--row", "SGD", "--row", "Adam", "--column", "fading tasks", "--jobs", "1"]
+SMALL = ["--row", "SGD", "--row", "adam", "--column", "new classes, no replay", "--jobs", "1"]
 
 
 @pytest.fixture(autouse=True)
@@ -220,7 +220,7 @@ def test_finished_runs_do_not_need_their_data(bgd, own, tmp_path):
 
 
 def test_a_column_named_twice_is_run_once(bgd):
-    code, out, err = bgd("run", "digits", "-p", "smoke", *SMALL, "--column", "fading tasks", "--json")
+    code, out, err = bgd("run", "digits", "-p", "smoke", *SMALL, "--column", "new classes, no replay", "--json")
     assert code == 0, err
     assert len(json.loads(out)["runs"]) == 2
 

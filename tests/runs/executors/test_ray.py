@@ -362,7 +362,7 @@ def test_a_missing_ray_names_the_command_that_installs_it(monkeypatch):
 @needs_ray
 def test_the_interrupted_command_saves_and_ends_its_cluster(tmp_path):
     """As from a terminal: Ctrl-C goes to all processes of the group, those of Ray too."""
-    command = [sys.executable, "-m", "bgd.cli", "run", "digits", "--preset", "smoke", "--row", "sgd", "--jobs", "1"]
+    command = [sys.executable, "-m", "bgd.cli", "run", "digits", "--preset", "smoke", "--row", "SGD", "--jobs", "1"]
     command += ["--column", "fading tasks", "--seeds", "1-9", "--executor", "ray", "--out", str(tmp_path)]
     before = set(Path("/tmp").glob("bgd-ray-*"))
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
