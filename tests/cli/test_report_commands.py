@@ -121,7 +121,7 @@ def test_missing_runs_are_reported(folder):
     assert "1 of 2 (2020), 1 failed" in out
     page = (folder / "report" / "index.html").read_text()
     assert "MemoryError: too &lt;large&gt;" in page
-    assert "SGD, continuous permuted, seed 2020: not finished" in page
+    assert "SGD, fading tasks, seed 2020: not finished" in page
 
 
 def test_a_folder_above_and_runs_without_a_declaration(folder, tmp_path):

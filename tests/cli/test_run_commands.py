@@ -466,7 +466,7 @@ def test_impossible_runs_are_wrong_usage(bgd, tmp_path):
 
 
 def test_a_label_with_commas_is_one_row(bgd):
-    rows = ["--row", "k = 2, CAPPED", "--row", "sgd"]
+    rows = ["--row", "k = 2, CAPPED", "--row", "SGD"]
     _, out, _ = bgd("run", "mc-samples", "-p", "smoke", "--column", "SPLIT class + trick", *rows, "--json")
     assert {run["row"] for run in json.loads(out)["runs"]} == {"K = 2, capped", "SGD"}
 

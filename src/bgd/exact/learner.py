@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from bgd.exact import statistics
+from bgd.exact.checking import check_state
 from bgd.exact.features.base import Features
 from bgd.exact.head import ExactError
 from bgd.exact.precision import products
@@ -209,13 +210,28 @@ class ExactLearner:
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state of a learner made with the same arguments."""
+        """Restore a state of a learner made with the same arguments.
+
+        Raises:
+            ExactError: for what is no such state; the learner is then as it was.
+        """
+        check_state(state)
         known, earlier = None, state["earlier"]
         pending = [(x.clone(), targets.clone()) for x, targets in state["pending"]]
         if state["known"] is not None:
             shape = tuple(state["known"]["shape"])
             features = self.make_features(shape)
-            features.load_state_dict(state["known"]["features"])
+            _load_features(features, state["known"]["features"])
             known = Known(features, statistics.copy(Statistics(*state["known"]["sums"])), shape)
+            if features.dim != len(known.sums.cross):
+                raise ExactError(f"the sums are of {len(known.sums.cross)} features, and there are {features.dim}")
         self.outputs = known.sums.cross.shape[1] if known else self.outputs
         self.known, self.earlier, self.pending, self._solution = known, earlier, pending, None
+
+
+def _load_features(features: Features, state: dict[str, Tensor]) -> None:
+    try:
+        features.load_state_dict(state)
+    except RuntimeError as error:  # torch's, which lists all that differs
+        reason = " ".join(str(error).split())
+        raise ExactError(f"the features of this state are of another learner: {reason}") from error
