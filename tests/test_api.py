@@ -200,8 +200,8 @@ def test_a_script_without_a_main_guard_can_use_several_processes(tmp_path):
     out = str(tmp_path / "runs")
     script.write_text(
         "import bgd\n"
-        f"found = bgd.run_experiment('digits', 'smoke', rows=['SGD', 'Adam'], columns=['new classes, no replay'], out={out!r},\n"
-        "                            jobs=2, progress=False)\n"
+        "found = bgd.run_experiment('digits', 'smoke', rows=['SGD', 'Adam'], columns=['new classes, no replay'],\n"
+        f"                            out={out!r}, jobs=2, progress=False)\n"
         "print(len(found.dataframe), len(found.failed))\n"
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
