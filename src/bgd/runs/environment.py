@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 from bgd._version import __version__
 from bgd.data.sources import locate
@@ -129,16 +130,17 @@ def keep_memory() -> bool:
 
 
 @contextmanager
-def torch_threads(count: int) -> Iterator[None]:
-    """Inside, torch computes with ``count`` threads: results are the same bits only for the same number.
+def limited_threads(count: int) -> Iterator[None]:
+    """Inside, torch and numpy compute with ``count`` threads: results are the same bits only for the same number.
 
-    >>> with torch_threads(1):
+    >>> with limited_threads(1):
     ...     torch.get_num_threads()
     1
     """
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
-        yield
+        with threadpool_limits(count, user_api="blas"):
+            yield
     finally:
         torch.set_num_threads(before)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bgd.runs.compatibility import check_compatible
 from bgd.runs.config import RunConfig
-from bgd.runs.environment import torch_threads
+from bgd.runs.environment import limited_threads
 from bgd.runs.folder import RunFolder, finished, read_result
 from bgd.runs.options import Options
 from bgd.runs.progress import Report
@@ -60,7 +60,7 @@ def run_validated(config: RunConfig, folder: Path, options: Options, report: Rep
         if finished(folder):
             return read_result(folder)
         randomness = own_randomness(config.seed, config.device)
-        with torch_threads(options.threads), randomness, stop_requests(options.ignore_second_signal) as stop:
+        with limited_threads(options.threads), randomness, stop_requests(options.ignore_second_signal) as stop:
             return Runner(config, files, options, stop, report or _ignore).complete()
 
 

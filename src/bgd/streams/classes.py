@@ -16,6 +16,7 @@ from bgd.streams.filters import Array, Bank, Forecast, learn_
 from bgd.streams.finish import Finish, finished, follow
 from bgd.streams.maps import FeatureMap
 from bgd.streams.mixture import Group, Mixture, chunks, members
+from bgd.streams.threads import one_thread
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
 
@@ -105,6 +106,7 @@ class ClassMixture(Mixture):
         surprise: Array = -np.log(np.concatenate(each))
         return surprise
 
+    @one_thread
     def _learn_chunk(self, table: Table, codes: Codes, importance: Array, declared: int) -> Array:
         before = self.outputs
         outputs = max(before, int(codes.max()) + 1, declared)

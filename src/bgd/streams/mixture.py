@@ -20,6 +20,7 @@ import numpy as np
 from bgd.streams.encoding import Encoder, Table
 from bgd.streams.filters import Array, Bank, Forecast, Setting, forecast, grow, start
 from bgd.streams.maps import FeatureMap, apply
+from bgd.streams.threads import one_thread
 
 SHARE = 1e-3
 CHUNK = 32
@@ -86,7 +87,8 @@ class Mixture:
         return self._last[1:]
 
     def in_parts(self, ask: Callable[[Table], Array], table: Table) -> Array:
-        """An answer for every row, asked for in parts."""
+        """An answer for every row, asked for in parts, with one thread."""
+        ask = one_thread(ask)
         if len(table) <= AT_ONCE:
             return ask(table)
         return np.concatenate([ask(table[part]) for part in chunks(len(table), AT_ONCE)])

@@ -20,6 +20,7 @@ from bgd.streams.filters import Array, Bank, absorb_
 from bgd.streams.maps import FeatureMap
 from bgd.streams.mixture import Group, Mixture, chunks, members
 from bgd.streams.scaling import Scaling, empty, observe
+from bgd.streams.threads import one_thread
 
 SHAPE, RATE = 2.0, 0.5
 """a and b before any data, for targets of variance 1."""
@@ -92,6 +93,7 @@ class TargetMixture(Mixture):
         """
         return np.concatenate([self._learn_chunk(table[p], targets[p], importance[p]) for p in chunks(len(table))])
 
+    @one_thread
     def _learn_chunk(self, table: Table, targets: Array, importance: Array) -> Array:
         if self.bank is None:
             self.scaling = empty(targets.shape[1])
