@@ -1,6 +1,7 @@
 """A stream learner multiplies with one thread, whatever is set outside."""
 
 import numpy as np
+import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from bgd.streams.threads import one_thread
@@ -21,10 +22,8 @@ def test_it_is_set_back_after_an_error():
         raise ZeroDivisionError(threads())
 
     with threadpool_limits(2, user_api="blas"):
-        try:
+        with pytest.raises(ZeroDivisionError, match=r"\{1\}"):
             one_thread(wrong)()
-        except ZeroDivisionError as error:
-            assert error.args == ({1},)
         assert threads() == {2}
 
 
