@@ -84,9 +84,9 @@ def test_without_news_everything_returns_to_its_prior():
     prior = posterior(optimizer)
     train(optimizer, model, 20)
     learned = posterior(optimizer)
-    assert not any(torch.allclose(a, b, rtol=1e-2) for a, b in zip(prior, learned, strict=True))
+    assert not all(torch.allclose(a, b, rtol=1e-2) for a, b in zip(prior, learned, strict=True))
     train(optimizer, model, 200, gain=1e-12)
-    torch.testing.assert_close(posterior(optimizer), prior)
+    torch.testing.assert_close(posterior(optimizer), prior, rtol=1e-3, atol=1e-3)
 
 
 def test_no_std_grows_beyond_the_cap_by_the_window():
@@ -118,9 +118,10 @@ def test_groups_have_windows_of_their_own():
     assert torch.equal(*results)
 
 
-def test_sampled_networks_count_by_the_batch_size(problem: Problem):
+def test_sampled_networks_count_by_the_batch_size():
     optimizers = []
     for settings in ({"batch_size": 20}, {}):
+        torch.manual_seed(1)
         problem = Problem()
         mean = "batch_size" in settings
         optimizer = BGD.paper(
