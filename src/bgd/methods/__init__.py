@@ -11,8 +11,10 @@ True
 
 from bgd.methods.adagrad import Adagrad
 from bgd.methods.adam import Adam
+from bgd.methods.badam import BAdamLearner
 from bgd.methods.bbb import BBB
 from bgd.methods.bgd import BGDLearner
+from bgd.methods.bong import BONGLearner
 from bgd.methods.common.base import Base, generator_for
 from bgd.methods.common.likelihoods import LIKELIHOODS, Categorical, Gaussian, Likelihood, find_likelihood
 from bgd.methods.common.outputs import Outputs
@@ -20,11 +22,13 @@ from bgd.methods.common.penalised import Penalised
 from bgd.methods.common.posterior import PosteriorLearner
 from bgd.methods.common.types import Learner, MethodError
 from bgd.methods.ewc import EWC
+from bgd.methods.ivon import IVONLearner
 from bgd.methods.kfac import KFAC
 from bgd.methods.l2 import L2
 from bgd.methods.laplace import Laplace
 from bgd.methods.lwf import LwF
 from bgd.methods.mas import MAS
+from bgd.methods.mesu import MESULearner
 from bgd.methods.noisy_adam import NoisyAdam
 from bgd.methods.noisy_kfac import NoisyKFAC
 from bgd.methods.offline import Offline
@@ -47,14 +51,18 @@ __all__ = [
     "VCL",
     "Adagrad",
     "Adam",
+    "BAdamLearner",
     "BGDLearner",
+    "BONGLearner",
     "Base",
     "Categorical",
     "Gaussian",
+    "IVONLearner",
     "Laplace",
     "Learner",
     "Likelihood",
     "LwF",
+    "MESULearner",
     "MethodError",
     "NoisyAdam",
     "NoisyKFAC",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-import torch
 from torch import Tensor
 
 from bgd.optim.base import Params
 from bgd.optim.relatives import Group, Relative, State, faded
 from bgd.optim.update import Gaussian, shrink_factor
-from bgd.optim.validation import DECAY, POSITIVE, StdInit
+from bgd.optim.validation import DECAY, POSITIVE, Rule, StdInit
 
 
 class BAdam(Relative):
@@ -42,7 +41,7 @@ class BAdam(Relative):
     >>> optimizer.step()
     """
 
-    rules = {"beta1": DECAY, "beta2": DECAY, "damping": POSITIVE}
+    rules: ClassVar[dict[str, Rule]] = {"beta1": DECAY, "beta2": DECAY, "damping": POSITIVE}
     beside = ("momentum", "momentum_weight", "square", "square_weight")
 
     def __init__(
@@ -69,8 +68,6 @@ class BAdam(Relative):
         momentum, m_weight = faded(state["momentum"], state["momentum_weight"], e_g, group["beta1"])
         square, v_weight = faded(state["square"], state["square_weight"], e_g.square(), group["beta2"])
         step = (momentum / m_weight) / ((square / v_weight).sqrt() + group["damping"])
-        new = Gaussian(
-            old.mean - group["lr"] * old.std.square() * step, old.std * shrink_factor(old.std * e_g_eps)
-        )
+        new = Gaussian(old.mean - group["lr"] * old.std.square() * step, old.std * shrink_factor(old.std * e_g_eps))
         beside = {"momentum": momentum, "momentum_weight": m_weight, "square": square, "square_weight": v_weight}
         return new, beside

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-import torch
 from torch import Tensor
 
 from bgd.optim.base import Params
 from bgd.optim.relatives import Group, Relative, State, faded
 from bgd.optim.update import Gaussian
-from bgd.optim.validation import DECAY, NOT_NEGATIVE, POSITIVE, StdInit
+from bgd.optim.validation import DECAY, NOT_NEGATIVE, POSITIVE, Rule, StdInit
 
 
 class IVON(Relative):
@@ -47,7 +46,7 @@ class IVON(Relative):
     >>> optimizer.step()
     """
 
-    rules = {"ess": POSITIVE, "beta1": DECAY, "beta2": DECAY, "weight_decay": NOT_NEGATIVE}
+    rules: ClassVar[dict[str, Rule]] = {"ess": POSITIVE, "beta1": DECAY, "beta2": DECAY, "weight_decay": NOT_NEGATIVE}
     beside = ("momentum", "momentum_weight")
     counts_examples = True
 

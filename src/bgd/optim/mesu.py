@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
 from bgd.optim.base import Params
 from bgd.optim.relatives import Group, Relative, State
 from bgd.optim.update import Gaussian
-from bgd.optim.validation import DECAY, POSITIVE, StdInit
+from bgd.optim.validation import DECAY, POSITIVE, Rule, StdInit
 from bgd.optim.window import keep_prior_means
 
 
@@ -45,7 +45,7 @@ class MESU(Relative):
     >>> optimizer.step()
     """
 
-    rules = {"memory": POSITIVE, "std_shrink": DECAY}
+    rules: ClassVar[dict[str, Rule]] = {"memory": POSITIVE, "std_shrink": DECAY}
     counts_examples = True
 
     def __init__(

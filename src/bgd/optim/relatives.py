@@ -29,8 +29,7 @@ class Relative(EstimatorOptimizer):
     """
 
     beside: ClassVar[tuple[str, ...]] = ()
-    """Tensors of zeros that the state of a parameter begins with, beside mean and std; one number where its name ends in
-    ``weight``."""
+    """What the state of a parameter holds beside mean and std: zeros at first, a single one for names in ``weight``."""
     counts_examples: ClassVar[bool] = False
     """Whether the update cannot do without the number of examples."""
 

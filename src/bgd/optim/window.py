@@ -84,4 +84,6 @@ def check_windows(state_dict: Mapping[str, Any]) -> None:
         for number in group["params"]:
             if group["memory"] is not None and "prior_mean" not in state_dict["state"][number]:
                 memory = group["memory"]
-                raise StateDictError(f"param_groups[{i}]['memory'] is {memory}, and state[{number}] has no 'prior_mean'")
+                raise StateDictError(
+                    f"param_groups[{i}]['memory'] is {memory}, and state[{number}] has no 'prior_mean'"
+                )
