@@ -41,6 +41,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("bgd", SHARED | {"std_init": 0.2, "mc_samples": 2, "std_max": "init", "noise": "hash"}),
     ("bgd", {"mc_samples": 2, "noise": "torch"}),
     ("bgd", SHARED | {"std_init": 0.2, "mc_samples": 2, "std_max": "init", "memory": 2000}),
+    ("continual-backprop", {"replacement_rate": 0.02, "maturity": 5}),
     ("bong", {"std_init": 0.3, "curvature": "fisher", "estimator": "shared", "mc_samples": 2, "process_noise": 1e-4}),
     ("ivon", {"estimator": "shared", "mc_samples": 2, "test_samples": 2}),
     ("bbb", {"train_size": 96, "sampling": "local", "train_samples": 2, "prior_std": 1.0}),
@@ -226,7 +227,7 @@ def test_every_learner_learns(name, settings, scenarios, heads_of, make_net, mak
     scenario = scenarios["domain"]
     slow = (
         {"lr": 0.1}
-        if settings.get("optimizer", name) == "sgd"
+        if settings.get("optimizer", name) in ("sgd", "upgd", "continual-backprop")
         else {}
         if name in ("bgd", "mesu", "bong", "ivon", "badam", "exact-head")
         else {"lr": 0.02}

@@ -21,6 +21,7 @@ from bgd.methods.common.outputs import Outputs
 from bgd.methods.common.penalised import Penalised
 from bgd.methods.common.posterior import PosteriorLearner
 from bgd.methods.common.types import Learner, MethodError
+from bgd.methods.continual_backprop import ContinualBackpropLearner
 from bgd.methods.ewc import EWC
 from bgd.methods.ivon import IVONLearner
 from bgd.methods.kfac import KFAC
@@ -36,6 +37,7 @@ from bgd.methods.online_ewc import OnlineEWC
 from bgd.methods.registry import METHODS, create, find_method, settings_of
 from bgd.methods.sgd import SGD
 from bgd.methods.si import SI
+from bgd.methods.upgd import UPGDLearner
 from bgd.methods.vcl import VCL
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "BONGLearner",
     "Base",
     "Categorical",
+    "ContinualBackpropLearner",
     "Gaussian",
     "IVONLearner",
     "Laplace",
@@ -71,6 +74,7 @@ __all__ = [
     "Outputs",
     "Penalised",
     "PosteriorLearner",
+    "UPGDLearner",
     "create",
     "find_likelihood",
     "find_method",

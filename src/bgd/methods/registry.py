@@ -18,6 +18,7 @@ from bgd.methods.common.base import Base
 from bgd.methods.common.likelihoods import Likelihood, LossFunction, find_likelihood
 from bgd.methods.common.outputs import Outputs, Over
 from bgd.methods.common.types import Learner, MethodError
+from bgd.methods.continual_backprop import ContinualBackpropLearner
 from bgd.methods.ewc import EWC
 from bgd.methods.exact_head import ExactHead
 from bgd.methods.ivon import IVONLearner
@@ -33,6 +34,7 @@ from bgd.methods.offline import Offline
 from bgd.methods.online_ewc import OnlineEWC
 from bgd.methods.sgd import SGD
 from bgd.methods.si import SI
+from bgd.methods.upgd import UPGDLearner
 from bgd.methods.vcl import VCL
 from bgd.plugins import find
 from bgd.scenarios.heads import Heads
@@ -62,6 +64,8 @@ METHODS: dict[str, type[Base]] = {
     "bong": BONGLearner,
     "ivon": IVONLearner,
     "badam": BAdamLearner,
+    "upgd": UPGDLearner,
+    "continual-backprop": ContinualBackpropLearner,
     "exact-head": ExactHead,
     "offline": Offline,
 }
