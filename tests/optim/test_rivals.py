@@ -112,7 +112,7 @@ def test_the_unit_of_least_use_is_replaced_and_what_the_network_computes_hardly_
     assert changed == [5]
     assert bool((model[2].weight[:, 5] == 0).all())
     assert model[0].bias[5] == 0
-    assert float(model[0].weight[5].abs().max()) <= float(optimizer.state[model[2].weight]["spread"])
+    assert float(model[0].weight[5].detach().abs().max()) <= float(optimizer.state[model[2].weight]["spread"])
     torch.testing.assert_close(step(), outputs[0], rtol=1e-4, atol=1e-4)
     assert optimizer.state[model[2].weight]["age"][5] == 1  # safe until it is mature
 

@@ -1,4 +1,4 @@
-"""Continual backprop: gradient descent that renews the hidden units of least use (Dohare et al., 2024). No posterior."""
+"""Continual backprop: gradient descent that renews the hidden units of least use (Dohare et al., 2024)."""
 
 from __future__ import annotations
 
