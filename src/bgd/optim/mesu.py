@@ -72,7 +72,8 @@ class MESU(Relative):
         self, old: Gaussian, e_g: Tensor, e_g_eps: Tensor, examples: int, group: Group, state: State
     ) -> tuple[Gaussian, State]:
         """One step of the two equations."""
-        windows, ratio = examples / group["memory"], (old.std / state.get("std_init", group["std_init"])).square()
+        prior_std: float | Tensor = state["std_init"] if "std_init" in state else group["std_init"]
+        windows, ratio = examples / group["memory"], (old.std / prior_std).square()
         pull = (windows * ratio).clamp(max=1.0)  # no further than the prior
         mean = old.mean - group["lr"] * old.std.square() * e_g + pull * (state["prior_mean"] - old.mean)
         factor = 1 - old.std * e_g_eps / 2 + windows * (1 - ratio) / 2
