@@ -91,7 +91,7 @@ class ContinualBackprop(Optimizer):
             self.state[after.weight]["step"] = torch.zeros(())
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Descend, then replace units; returns the closure's loss."""
         loss = None
         if closure is not None:
@@ -123,7 +123,7 @@ class ContinualBackprop(Optimizer):
         utility = torch.where(mature, state["utility"] / held, torch.inf)
         units = utility.argsort(stable=True)[:count]
         if after.bias is not None:
-            after.bias += after.weight[:, units] @ (state["mean"] / held)[units]
+            after.bias.add_(after.weight[:, units] @ (state["mean"] / held)[units])
         generator = torch.Generator(outputs.device).manual_seed(fold(group["seed"], number, int(state["step"])))
         new = torch.rand(count, before.in_features, generator=generator, device=outputs.device)
         before.weight[units] = ((2 * new - 1) * state["spread"]).to(before.weight.dtype)

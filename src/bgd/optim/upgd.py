@@ -71,7 +71,7 @@ class UPGD(Optimizer):
         super().add_param_group(param_group)
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the utilities, then the weights that have a gradient; returns the closure's loss."""
         loss = None
         if closure is not None:
@@ -103,9 +103,10 @@ class UPGD(Optimizer):
         utility: Tensor = state["utility"] / state["utility_weight"]
         return utility
 
-    def _noise(self, p: Tensor, group: dict[str, Any], *place: int) -> Tensor | float:
-        if not group["noise_std"]:
-            return 0.0
+    def _noise(self, p: Tensor, group: dict[str, Any], *place: int) -> Tensor:
+        std: float = group["noise_std"]
+        if not std:
+            return p.new_zeros(())
         key = fold(group["seed"], *place, int(self.state[p]["step"]))
         generator = torch.Generator(p.device).manual_seed(key)
-        return torch.randn(p.shape, generator=generator, dtype=p.dtype, device=p.device) * group["noise_std"]
+        return torch.randn(p.shape, generator=generator, dtype=p.dtype, device=p.device) * std
