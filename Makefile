@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 
 demo: setup
 	$(BIN)/bgd run digits --preset quick --out demo
-	$(BIN)/bgd report demo --out demo/report
+	$(BIN)/bgd report demo --out demo/report --quiet
 
 test: lint types unit
 

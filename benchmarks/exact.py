@@ -1,7 +1,9 @@
 """What the exact head costs: with the number of features D, of members, of examples in a batch, and of workers.
 
-Times are medians over turns that take every variant once, so that a busy machine slows them alike; run it with
-``OMP_NUM_THREADS=1 python benchmarks/exact.py``. ``--workers 1 2`` adds shards on Ray.
+Times are of the processor, medians over turns that take every variant once, so that a busy machine hardly matters; run
+it with ``OMP_NUM_THREADS=1 python benchmarks/exact.py``. ``--workers 1 2`` adds shards on Ray, by the clock and the
+least of its turns; what the driver does, to add the shards' sums, is the part that more workers do not speed up.
+``--json FILE`` keeps the raw figures, in seconds; ``exact.json`` beside this file has ours.
 
 Columns of the first table, in microseconds an example:
     update    ``absorb(innovation)``: the inverse is kept up to date, O(D^2).
@@ -9,16 +11,21 @@ Columns of the first table, in microseconds an example:
     6 members the same with six members, for each member.
     solve     what inverting L afresh after the batch would cost instead, O(D^3 / B).
 Columns of the second table, in microseconds an example:
-    sums      ``statistics.add_`` with blocks of 1,024, products in float32 (and in float64).
+    bfloat16, float32, float64
+              ``statistics.add_`` with blocks of 1,024, by the precision of the products.
     solve     one Cholesky solution, in seconds.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,13 +44,13 @@ def in_turns(variants: dict[str, Callable[[], object]], turns: int) -> dict[str,
     times: dict[str, list[float]] = {name: [] for name in variants}
     for _ in range(turns):
         for name, call in variants.items():
-            start = time.perf_counter()
+            start = time.process_time()
             call()
-            times[name].append(time.perf_counter() - start)
+            times[name].append(time.process_time() - start)
     return {name: median(values) for name, values in times.items()}
 
 
-def heads(dims: list[int], batches: list[int], turns: int) -> Table:
+def heads(dims: list[int], batches: list[int], turns: int, raw: list[dict[str, Any]]) -> Table:
     table = Table("D", "batch", "update", "in place", "6 members", "solve", title="head, µs an example")
     for dim in dims:
         for batch in batches:
@@ -60,30 +67,27 @@ def heads(dims: list[int], batches: list[int], turns: int) -> Table:
                 },
                 turns,
             )
+            raw.append({"table": "head", "D": dim, "batch": batch, "turns": turns, **times})
             times["6 members"] /= 6
             table.add_row(str(dim), str(batch), *(f"{1e6 * t / batch:.0f}" for t in times.values()))
     return table
 
 
-def sums(dims: list[int]) -> Table:
-    table = Table("D", "float32", "float64", "solve, s", title="sums, µs an example in blocks of 1,024")
+def sums(dims: list[int], raw: list[dict[str, Any]]) -> Table:
+    names = ("bfloat16", "float32", "float64")
+    table = Table("D", *names, "solve, s", title="sums, µs an example in blocks of 1,024")
     for dim in dims:
         x = torch.randn(1024, dim, generator=torch.Generator().manual_seed(0)) / dim**0.5
-        y, total, double = torch.zeros(1024, OUTPUTS), statistics.empty(dim, OUTPUTS), x.double()
-        times = in_turns(
-            {
-                "float32": lambda: statistics.add_(total, x, y),  # noqa: B023
-                "float64": lambda: statistics.add_(total, double, y),  # noqa: B023
-                "solve": lambda: statistics.solve(total),  # noqa: B023
-            },
-            turns=3,
-        )
-        each = (f"{1e6 * times[name] / 1024:.0f}" for name in ("float32", "float64"))
-        table.add_row(str(dim), *each, f"{times['solve']:.2f}")
+        y, total = torch.zeros(1024, OUTPUTS), statistics.empty(dim, OUTPUTS)
+        features = {name: x.to(getattr(torch, name)) for name in names}
+        calls = {name: partial(statistics.add_, total, phi, y) for name, phi in features.items()}
+        times = in_turns({**calls, "solve": lambda: statistics.solve(total)}, turns=3)  # noqa: B023
+        raw.append({"table": "sums", "D": dim, "block": 1024, "turns": 3, **times})
+        table.add_row(str(dim), *(f"{1e6 * times[name] / 1024:.0f}" for name in names), f"{times['solve']:.2f}")
     return table
 
 
-def workers(counts: list[int], dim: int, shards: int, examples: int) -> Table:
+def workers(counts: list[int], dim: int, shards: int, examples: int, raw: list[dict[str, Any]]) -> Table:
     import ray
 
     def read(shard: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
@@ -91,35 +95,51 @@ def workers(counts: list[int], dim: int, shards: int, examples: int) -> Table:
         return [(part, part[:, :OUTPUTS]) for part in x.split(1024)]
 
     features = Fourier((20,), dim).fit(read(0)[0][0])
-    table = Table("workers", "seconds", title=f"{shards} shards of {examples:,} examples, D = {dim}, on Ray")
-    expected = None
+    made = {"table": "workers", "D": dim, "shards": shards, "examples": examples}
+    start = time.process_time()
+    expected = learn_shards(read, shards, features, OUTPUTS)
+    alone = time.process_time() - start
+    raw.append({**made, "workers": 0, "processor seconds": alone})
+    table = Table("workers", "seconds", "processor time of the driver, s")
+    table.title = (
+        f"{shards} shards of {examples:,} examples, D = {dim}, on Ray; {alone:.1f} s of processor time without it"
+    )
     for count in counts:
         ray.init(num_cpus=count, include_dashboard=False, log_to_driver=False)
         learn_shards(read, count, features, OUTPUTS, ray=True)  # starts the workers
-        start = time.perf_counter()
-        total = learn_shards(read, shards, features, OUTPUTS, ray=True)
-        table.add_row(str(count), f"{time.perf_counter() - start:.1f}")
+        seconds, driver = [], []
+        for _ in range(3):
+            start, processor = time.perf_counter(), time.process_time()
+            total = learn_shards(read, shards, features, OUTPUTS, ray=True)
+            seconds.append(time.perf_counter() - start)
+            driver.append(time.process_time() - processor)
+        raw.append({**made, "workers": count, "seconds": seconds, "driver's processor seconds": driver})
+        table.add_row(str(count), f"{min(seconds):.1f}", f"{min(driver):.2f}")
         ray.shutdown()
-        assert expected is None or torch.equal(expected, total.gram), "the sums depend on the number of workers"
-        expected = total.gram
+        assert torch.equal(expected.gram, total.gram), "the sums depend on the number of workers"
     return table
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dims", type=int, nargs="+", default=[50, 100, 200, 300])
+    parser.add_argument("--dims", type=int, nargs="*", default=[50, 100, 200, 300])
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 16])
     parser.add_argument("--large", type=int, nargs="*", default=[1000, 2000, 4000])
     parser.add_argument("--turns", type=int, default=200)
     parser.add_argument("--workers", type=int, nargs="*", default=[])
+    parser.add_argument("--examples", type=int, default=20_000, help="in each of 8 shards on Ray")
+    parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    console = Console()
-    console.print(heads(given.dims, given.batches, given.turns))
+    console, raw = Console(), list[dict[str, Any]]()
+    if given.dims:
+        console.print(heads(given.dims, given.batches, given.turns, raw))
     if given.large:
-        console.print(sums(given.large))
+        console.print(sums(given.large, raw))
     if given.workers:
-        console.print(workers(given.workers, dim=1000, shards=8, examples=20_000))
+        console.print(workers(given.workers, 1000, 8, given.examples, raw))
+    if given.json:
+        given.json.write_text(json.dumps(raw, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from stream_baselines import Network
 from stream_sets import DEVELOPMENT, Data, _agrawal, _collect, _concepts
 from streams import measure
 
-LENGTH = {16: 4000, 64: 4000, 1: 1500}
+LENGTH = {16: 3000, 64: 3000, 1: 600}
 """Examples of a run, by batch."""
 CELLS = [(100, 16), (30, 16), (300, 16), (100, 64), (100, 1)]
 """Width and batch."""
@@ -33,6 +33,7 @@ LEARNERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
     "Adam 1e-3": lambda params: torch.optim.Adam(params, 1e-3),
     "Adam 1e-2": lambda params: torch.optim.Adam(params, 1e-2),
 }
+SETTING = ("stream", "width", "batch", "seed", "learner")
 ADAM = ("Adam 1e-3", "Adam 1e-2")
 
 
@@ -63,16 +64,19 @@ def first(data: Data, length: int) -> Data:
     return Data(data.rows[::step][:length], data.labels[::step][:length])
 
 
-def runs(seeds: list[int]) -> Iterator[dict[str, Any]]:
-    """One row for each stream, cell, seed and learner."""
-    for stream, make in STREAMS.items():
-        for seed in seeds:
+def runs(seeds: list[int], done: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """One row for each stream, cell, seed and learner that is not done."""
+    keys = [[row[key] for key in SETTING] for row in done]
+    for seed in seeds:
+        for stream, make in STREAMS.items():
             whole = make(seed)
             for width, batch in CELLS:
                 data = first(whole, LENGTH[batch])
                 for name, optimizer in LEARNERS.items():
+                    setting = dict(zip(SETTING, (stream, width, batch, seed, name), strict=True))
+                    if list(setting.values()) in keys:
+                        continue
                     net = Network(optimizer, data.x.shape[1], int(data.codes.max()) + 1, seed, width)
-                    setting = {"stream": stream, "width": width, "batch": batch, "seed": seed, "learner": name}
                     yield setting | {"examples": len(data.rows)} | measure(net, data, batch)
 
 
@@ -103,11 +107,11 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="print the file as a table and stop")
     asked = parser.parse_args()
     if asked.table:
-        print(table(json.loads(asked.out.read_text())))
+        print(table([row for row in json.loads(asked.out.read_text()) if row["seed"] in asked.seeds]))
         return
     torch.set_num_threads(1)
-    rows = []
-    for row in runs(asked.seeds):
+    rows: list[dict[str, Any]] = json.loads(asked.out.read_text()) if asked.out.exists() else []
+    for row in runs(asked.seeds, list(rows)):
         rows.append(row)
         asked.out.write_text("[\n" + ",\n".join(json.dumps(r) for r in rows) + "\n]\n")
 

@@ -61,7 +61,7 @@ def best_solution(learner: ExactLearner) -> tuple[Solution, float]:
 def main() -> None:
     """Learn class by class, and test at the end."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=int, default=160, help="pixels a side that images are enlarged to")
+    parser.add_argument("--size", type=int, default=128, help="pixels a side that images are enlarged to")
     parser.add_argument("--train", type=int, help="training images, evenly of all classes; default: all")
     parser.add_argument("--test", type=int, help="test images; default: all")
     parser.add_argument("--seed", type=int, default=0, help="of the order of the images within a task")
@@ -69,7 +69,7 @@ def main() -> None:
     torch.set_num_threads(1)
     data = limit(load("cifar10"), given.train, given.test)
     images, labels = data.train.images, data.train.labels.long()
-    learner = ExactLearner(lambda shape: Network(Backbone(given.size), shape), outputs=10)
+    learner = ExactLearner(lambda shape: Network(Backbone(given.size), shape), outputs=10, ridge=0.3)
     losses = sharpness.initial_losses()
     generator, start = torch.Generator().manual_seed(given.seed), time.process_time()
     for task in range(5):

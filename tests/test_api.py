@@ -23,7 +23,7 @@ from bgd.plugins import import_paths
 from bgd.runs import Interrupted, RunError
 
 SETUP = {"data": {"train": 100, "test": 50}, "net": {"widths": [5]}, "tasks": {"count": 2}}
-CHOICE = {"rows": ["sgd", "ADAM"], "columns": ["Split, class"], "progress": False}
+CHOICE = {"rows": ["SGD", "ADAM"], "columns": ["New classes, no replay"], "progress": False}
 
 
 def made(method: object = "sgd", **fields: object) -> Experiment:
@@ -67,7 +67,7 @@ def test_a_comparison(tmp_path):
 def test_the_files_are_those_of_the_command(tmp_path, monkeypatch):
     monkeypatch.setenv("BGD_RUNS", str(tmp_path / "python"))
     run_experiment("digits", "smoke", seeds=[7], overrides={"SGD.lr": 0.5}, **CHOICE)
-    shell = ["run", "digits", "-p", "smoke", "--row", "sgd", "--row", "adam", "--column", "split, class"]
+    shell = ["run", "digits", "-p", "smoke", "--row", "SGD", "--row", "adam", "--column", "new classes, no replay"]
     shell += ["--seeds", "7", "--set", "SGD.lr=0.5", "--jobs", "1", "-q", "--out", str(tmp_path / "shell")]
     with pytest.raises(SystemExit, match="0"):
         main(shell)
@@ -97,7 +97,7 @@ def test_finished_runs_are_not_run_again_unless_requested(tmp_path):
 
 
 def test_an_interruption_saves_and_the_same_call_continues(tmp_path):
-    long = {"out": tmp_path, "columns": ["continuous permuted"], "rows": ["SGD"], "progress": False}
+    long = {"out": tmp_path, "columns": ["fading tasks"], "rows": ["SGD"], "progress": False}
     long["overrides"] = {"stream.iterations": 3000}
 
     def interrupt() -> None:
@@ -200,8 +200,8 @@ def test_a_script_without_a_main_guard_can_use_several_processes(tmp_path):
     out = str(tmp_path / "runs")
     script.write_text(
         "import bgd\n"
-        f"found = bgd.run_experiment('digits', 'smoke', rows=['SGD', 'Adam'], columns=['split, class'], out={out!r},\n"
-        "                            jobs=2, progress=False)\n"
+        "found = bgd.run_experiment('digits', 'smoke', rows=['SGD', 'Adam'], columns=['new classes, no replay'],\n"
+        f"                            out={out!r}, jobs=2, progress=False)\n"
         "print(len(found.dataframe), len(found.failed))\n"
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)

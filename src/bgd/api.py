@@ -133,7 +133,7 @@ def run_experiment(
 
     >>> import tempfile
     >>> result = run_experiment(
-    ...     "digits", "smoke", rows=["SGD"], columns=["split, class"], out=tempfile.mkdtemp(), progress=False
+    ...     "digits", "smoke", rows=["SGD"], columns=["new classes, no replay"], out=tempfile.mkdtemp(), progress=False
     ... )
     >>> result.folder.name, list(result.dataframe["row"]), result.failed
     ('digits-smoke', ['SGD'], ())

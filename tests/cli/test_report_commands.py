@@ -19,7 +19,7 @@ ROWS = ["BGD", "SGD"]
 def ran(tmp_path_factory) -> Path:
     """A real comparison of the smallest scale: two methods, two seeds."""
     out = tmp_path_factory.mktemp("runs")
-    options = ["--row", "bgd", "--row", "sgd", "--column", "continuous permuted", "--seeds", "2019,2020"]
+    options = ["--row", "BGD", "--row", "SGD", "--column", "fading tasks", "--seeds", "2019,2020"]
     options += ["--executor", "serial"]
     result = run(app, ["run", "digits", "--preset", "smoke", "--out", str(out), "--quiet", *options])
     assert result.exit_code == 0, result.output
@@ -121,7 +121,7 @@ def test_missing_runs_are_reported(folder):
     assert "1 of 2 (2020), 1 failed" in out
     page = (folder / "report" / "index.html").read_text()
     assert "MemoryError: too &lt;large&gt;" in page
-    assert "SGD, continuous permuted, seed 2020: not finished" in page
+    assert "SGD, fading tasks, seed 2020: not finished" in page
 
 
 def test_a_folder_above_and_runs_without_a_declaration(folder, tmp_path):

@@ -158,12 +158,12 @@ def test_a_malformed_line_changes_nothing_but_its_count(line, message):
     watcher = Watcher("label")
     for text in (HEADER, *lines(30)):
         watcher.read(text.encode())
-    before, alarm = watcher.estimator.predict_proba([{"a": 1.0}]), watcher.surprise_alarm.state_dict()
+    before, alarm = watcher.estimator.predict_proba([{"a": 1.0}]), watcher.estimator.drift_
     with pytest.raises(LineError, match=f"line 32: .*{message}"):
         watcher.read(line)
     assert (watcher.counts.malformed, watcher.counts.learnt) == (1, 30)
     np.testing.assert_array_equal(watcher.estimator.predict_proba([{"a": 1.0}]), before)
-    assert watcher.surprise_alarm.state_dict() == alarm
+    assert watcher.estimator.drift_ == alarm
 
 
 @pytest.mark.parametrize(

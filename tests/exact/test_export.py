@@ -10,6 +10,7 @@ from bgd.exact.learner import ExactLearner
 
 MAKE = {
     "fourier": lambda shape: Fourier(shape, 30),
+    "windows": lambda shape: Fourier(shape, 30, windows=True),
     "patches": lambda shape: Patches(shape, 5, size=3),
 }
 

@@ -2,6 +2,7 @@
 
 import io
 
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
@@ -9,6 +10,7 @@ from torch.testing import assert_close
 from bgd.exact import ExactError, statistics
 from bgd.exact.features import Fourier, Identity
 from bgd.exact.learner import ExactLearner
+from bgd.exact.saving import load, save
 
 
 def problem(n=300, seed=0):
@@ -101,6 +103,56 @@ def test_the_order_of_classes_does_not_matter_once_features_are_fixed():
     assert_close(sorted_.solution().mean(x), shuffled.solution().mean(x), rtol=1e-9, atol=1e-9)
 
 
+def test_outputs_that_appear_later_were_zero_until_then():
+    x, y = problem()
+    whole, growing = learner(), learner()
+    growing.outputs = 1  # the second class comes with the 15th batch
+    y[:150, 1] = 0
+    feed(whole, x, y)
+    feed(growing, x[:150], y[:150, :1])
+    feed(growing, x[150:], y[150:])
+    assert_close(growing.solution().mean(x), whole.solution().mean(x), rtol=1e-10, atol=1e-10)
+    again = learner()
+    again.outputs = 1
+    again.load_state_dict(growing.state_dict())
+    again.learn(x, y)
+
+
+@pytest.mark.parametrize("stop", [3, 20])
+def test_a_saved_file_continues_bit_for_bit(stop, tmp_path):
+    x, y = problem()
+    whole, rest = learner(dtype=torch.float32), learner(dtype=torch.float32)
+    feed(whole, x[: stop * 10], y[: stop * 10])
+    save(whole, tmp_path / "learner.npz")
+    load(rest, tmp_path / "learner.npz")
+    for model in (whole, rest):
+        feed(model, x[stop * 10 :], y[stop * 10 :])
+    assert torch.equal(whole.solution().mean(x), rest.solution().mean(x))
+    assert torch.equal(whole.solution().variance(x), rest.solution().variance(x))
+
+
+def test_a_file_that_is_none_changes_nothing(tmp_path):
+    x, y = problem()
+    model = learner()
+    feed(model, x, y)
+    before = model.solution().mean(x)
+    save(model, path := tmp_path / "learner.npz")
+    content = path.read_bytes()
+    (tmp_path / "text").write_text("nothing")
+    other = ExactLearner(Identity, outputs=2, block=64)
+    feed(other, x.float(), y.float())
+    save(other, tmp_path / "other")
+    with np.load(path) as file:
+        header = str(file["header"]).replace('"earlier"', '"later"')
+        np.savez(tmp_path / "renamed.npz", **{**file, "header": np.array(header)})
+    (tmp_path / "half").write_bytes(content[: len(content) // 2])
+    np.savez(tmp_path / "pickle.npz", header=np.array({"a": 1}, dtype=object))
+    for name in ("text", "half", "pickle.npz", "missing", "other", "renamed.npz"):
+        with pytest.raises(ExactError, match="holds no such learner"):
+            load(model, tmp_path / name)
+        assert torch.equal(model.solution().mean(x), before)
+
+
 def test_bad_input_is_refused_and_nothing_learnt():
     x, y = problem()
     model = learner()
@@ -108,6 +160,8 @@ def test_bad_input_is_refused_and_nothing_learnt():
     before = model.solution().mean(x)
     with pytest.raises(ExactError, match="contains NaN or infinity"):
         model.learn(torch.full((2, 4), torch.nan), y[:2])
+    with pytest.raises(ExactError, match=r"targets of shape \(3, 2\) for 2 inputs: \(2, 2\) are needed"):
+        model.learn(x[:2], y[:3])
     assert torch.equal(model.solution().mean(x), before)
     for settings in ({"ridge": 0.0}, {"discount": 1.5}):
         with pytest.raises(ExactError, match=r"=(0\.0|1\.5)"):

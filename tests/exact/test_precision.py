@@ -12,14 +12,14 @@ from bgd.exact.precision import products
 
 def test_sums_of_rounded_features_are_those_of_float32():
     generator = torch.Generator().manual_seed(0)
-    phi = torch.randn(256, 300, generator=generator).bfloat16()
-    y = torch.randn(256, 2, generator=generator)
-    weights = torch.rand(256, generator=generator)
+    phi = torch.randn(1024, 600, generator=generator).bfloat16()
+    y = torch.randn(1024, 2, generator=generator)
+    weights = torch.rand(1024, generator=generator)
     for given in (None, weights):
-        mine = statistics.add(statistics.empty(300, 2), phi, y, given)
-        exact = statistics.add(statistics.empty(300, 2), phi.double(), y.double(), given)
+        mine = statistics.add(statistics.empty(600, 2), phi, y, given)
+        exact = statistics.add(statistics.empty(600, 2), phi.double(), y.double(), given)
         for a, b in zip(mine, exact, strict=True):
-            assert_close(a, b, atol=2e-5, rtol=1e-6)  # of float32; rounding the factors would cost 1e-2
+            assert_close(a, b, atol=1e-3, rtol=1e-5)  # of float32; rounding the factors would cost 0.1
 
 
 def test_what_is_predicted_has_the_features_that_were_learnt():
@@ -39,7 +39,8 @@ def test_what_is_predicted_has_the_features_that_were_learnt():
 def test_the_setting_ends_even_after_an_error():
     backends = (torch.backends.mkldnn.matmul, torch.backends.mkldnn.conv)
     before = [backend.fp32_precision for backend in backends]
-    with pytest.raises(ZeroDivisionError), products(torch.bfloat16):
+    with products(torch.bfloat16):
         assert [backend.fp32_precision for backend in backends] == ["bf16", "bf16"]
+    with pytest.raises(ZeroDivisionError), products(torch.bfloat16):
         raise ZeroDivisionError
     assert [backend.fp32_precision for backend in backends] == before

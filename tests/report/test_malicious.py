@@ -20,7 +20,7 @@ def call(*arguments: object) -> int:
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
     out = tmp_path_factory.mktemp("published")
-    options = ["--column", "continuous permuted", "--row", "SGD", "--executor", "serial", "--quiet", "--out", out]
+    options = ["--column", "fading tasks", "--row", "SGD", "--executor", "serial", "--quiet", "--out", out]
     assert call("run", "digits", "--preset", "smoke", *options) == 0
     return out / "digits-smoke"
 

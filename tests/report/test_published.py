@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from bgd.report.figures.agreement import plot_agreement
 from bgd.report.load import load
 from bgd.report.markdown import render_overview
 from bgd.report.section import Section
+from bgd.report.verdicts import judge
 from bgd.runs.digests import FILE, check_files
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +22,9 @@ pytestmark = pytest.mark.skipif(not (ROOT / "results").is_dir(), reason="tested 
 def test_the_overview_is_generated():
     """If this fails, run the command above: it makes all of them."""
     sections = [Section(comparison, (), {}) for comparison in load(ROOT / "results")]
-    text = render_overview(sections, COMMAND, "Results", "docs/results")
+    (central,) = plot_agreement(judge([section.comparison for section in sections]))
+    picture = (central, "docs/results/figures/agreement.svg")
+    text = render_overview(sections, COMMAND, "Results", "docs/results", picture)
     assert (ROOT / "RESULTS.md").read_text(encoding="utf-8") == text
     assert len(text.splitlines()) <= 150
     assert COMMAND in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -28,8 +32,10 @@ def test_the_overview_is_generated():
 
 def test_every_page_is_linked_and_every_figure_is_shown():
     links = set(re.findall(r"\]\(docs/results/([^)#]+)\)", (ROOT / "RESULTS.md").read_text(encoding="utf-8")))
-    assert links == {path.name for path in PAGES.glob("*.md")}
-    shown = {picture for page in PAGES.glob("*.md") for picture in re.findall(r"!\[.*\]\((.*?)\)", page.read_text())}
+    central = {link for link in links if link.endswith(".svg")}
+    assert links - central == {path.name for path in PAGES.glob("*.md")}
+    texts = [page.read_text(encoding="utf-8") for page in PAGES.glob("*.md")]
+    shown = central | {picture for text in texts for picture in re.findall(r"!\[.*\]\((.*?)\)", text)}
     figures = [path for path in PAGES.rglob("*") if path.suffix in (".png", ".svg")]
     assert {path.relative_to(PAGES).as_posix() for path in figures} == shown
     assert sum(path.stat().st_size for path in figures) < 8_000_000

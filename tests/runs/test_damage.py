@@ -34,7 +34,7 @@ def finished(tmp_path_factory) -> Path:
 def comparison(tmp_path_factory) -> Path:
     """A comparison as ``bgd run`` makes it, and packed beside it."""
     out = tmp_path_factory.mktemp("comparisons")
-    options = ["--column", "continuous permuted", "--row", "SGD", "--row", "Adam", "--executor", "serial", "-q"]
+    options = ["--column", "fading tasks", "--row", "SGD", "--row", "Adam", "--executor", "serial", "-q"]
     assert call("run", "digits", "--preset", "smoke", "--out", out, *options)[0] == 0
     assert call("pack", out / "digits-smoke", "--out", out / "packed")[0] == 0
     return out
@@ -71,8 +71,8 @@ def test_a_file_that_is_gone_and_digests_that_are_damaged(finished, tmp_path):
     shutil.copy(finished / "metrics.jsonl", folder)
     sums = (folder / FILE).read_bytes()
     for mutant in damages(sums, random.Random(3), attacks(60)):
-        if mutant.split() == sums.split():
-            continue  # a line break
+        if mutant.split() == sums.split() or mutant == sums + sums:
+            continue  # a line break, or each line twice
         (folder / FILE).write_bytes(mutant)
         with pytest.raises(RunError, match=r"has changed since|is missing|is no list of digests"):
             read_result(folder)

@@ -2,6 +2,7 @@
 
 import resource
 import time
+from pathlib import Path
 
 import pytest
 from small_runs import RUNS
@@ -27,6 +28,21 @@ def test_two_processes_on_one_folder(tmp_path):
     process.join()
     assert process.exitcode == 0
     assert read_result(tmp_path).config == config  # the first was not disturbed
+
+
+def test_a_process_that_takes_the_folder_while_another_writes_its_configuration(tmp_path, monkeypatch):
+    """It removes the drafts of killed processes, and so the other's: the other finds the configuration written."""
+    replace = Path.replace
+
+    def late(draft, path):
+        monkeypatch.setattr(Path, "replace", replace)
+        with RunFolder(tmp_path).opened(CONFIG):
+            assert not draft.exists()
+        return draft.replace(path)
+
+    monkeypatch.setattr(Path, "replace", late)
+    with RunFolder(tmp_path).opened(CONFIG):
+        assert [path.name for path in tmp_path.iterdir() if path.suffix == ".tmp"] == []
 
 
 def _run_with_little_space(config, folder, limit):

@@ -78,7 +78,7 @@ def _with_mark(mark: str) -> list[int]:
 def test_a_killed_parent_leaves_no_orphans_and_no_lock(tmp_path):
     """Its workers notice, save their runs and end; the runs resume."""
     command = [sys.executable, "-m", "bgd", "run", "digits", "--preset", "smoke", "--row", "SGD", "--quiet"]
-    command += ["--column", "continuous permuted", "--set", "stream.iterations=200000", "--seeds", "1,2"]
+    command += ["--column", "fading tasks", "--set", "stream.iterations=200000", "--seeds", "1,2"]
     command += ["--out", str(tmp_path), "--executor", "processes", "--jobs", "2"]
     parent = subprocess.Popen(command, env={**os.environ, "BGD_TEST_MARK": str(tmp_path)})
     deadline = time.monotonic() + 120

@@ -96,6 +96,21 @@ def test_inference_by_known_samples():
     assert loss == pytest.approx(np.log1p(np.exp(-1)))
 
 
+def test_calibration_is_measured_at_the_end_over_all_tasks(tmp_path):
+    _, _, learner = plain_loop(RUNS["bgd, discrete"])
+    result = run(RUNS["bgd, discrete"], tmp_path)
+    stream = build_stream(RUNS["bgd, discrete"])
+    batches = [batch for task in range(len(stream.tasks)) for batch in stream.test_batches(task)]
+    with torch.no_grad():
+        p = torch.cat([learner.predict(b.x, b.task) for b in batches]).double().softmax(1)
+    confidence, labels = p.max(1)
+    right = (labels == torch.cat([b.y for b in batches])).double()
+    bins = (confidence * 15).ceil()
+    gaps = [float((right - confidence)[bins == b].sum().abs()) for b in range(1, 16)]
+    assert result.evaluations[-1].calibration_error == pytest.approx(sum(gaps) / len(right), abs=1e-6)
+    assert {e.calibration_error for e in result.evaluations[:-1]} == {None}
+
+
 def test_measuring_does_not_change_training(tmp_path):
     often = RUNS["bgd, continuous"]
     never = often.model_copy(

@@ -43,9 +43,14 @@ def follow(learner, x, y, batch=16):
     return learner
 
 
+def _parts(bank):
+    return [array for part in bank for array in (part if isinstance(part, tuple) else [part])]
+
+
 def state(learner):
     mixture = learner._mixture
-    arrays = [mixture.weights, *mixture.encoder.scaling, *(part for bank in mixture.banks for part in bank)]
+    net = getattr(mixture, "net", None)
+    arrays = [mixture.weights, *mixture.encoder.scaling, *_parts(mixture.bank), *(net[1:] if net else ())]
     return [np.copy(array) for array in arrays], mixture.seen, list(mixture.encoder.columns)
 
 
@@ -171,6 +176,57 @@ def test_its_size_does_not_grow_with_time():
     assert sum(array.nbytes for array in state(learner)[0]) == size
 
 
+def test_the_alarm_is_raised_by_a_change_and_seldom_without():
+    false, found = 0, 0
+    for seed in range(4):
+        learner = follow(StreamClassifier(alarms_per=500), *xor(1200, seed=seed))
+        false += len(learner.events_)
+        assert learner.drift_ > 1 / 500
+        follow(learner, *xor(300, seed=seed + 10, switched=True))
+        found += any(1200 <= event.at < 1250 for event in learner.events_)
+    assert false <= 4 * 1200 / 500
+    assert found == 4
+
+
+def test_the_alarm_goes_on_after_saving_and_costs_the_predictions_nothing(tmp_path):
+    x, y = xor(1000)
+    y[700:] = 1 - y[700:]
+    quiet = follow(StreamClassifier(), x, y)
+    whole = follow(StreamClassifier(alarms_per=500), x, y)
+    assert_same_state(state(quiet), state(whole))
+    follow(StreamClassifier(alarms_per=500), x[:704], y[:704]).save(tmp_path / "a.bgd")
+    other = follow(StreamClassifier.load(tmp_path / "a.bgd"), x[704:], y[704:])
+    assert other.events_ == whole.events_ != []
+    assert other.drift_ == whole.drift_
+    with pytest.raises(ValueError, match="alarms_per"):
+        _ = quiet.drift_
+    with pytest.raises(ValueError, match="100 or more"):
+        StreamClassifier(alarms_per=3).partial_fit(x, y)
+
+
+def test_a_regression_raises_alarms_too():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1200, 2))
+    y = x @ [1.0, 2.0] + 0.3 * rng.normal(size=1200)
+    y[900:] = -y[900:]
+    events = follow(StreamRegressor(alarms_per=1000), x, y).events_
+    assert [900 <= event.at < 1000 for event in events] == [True]
+
+
+def test_a_class_that_returns_after_a_long_time_has_its_column_and_is_soon_learnt_again():
+    rng = np.random.default_rng(0)
+
+    def part(labels):
+        return np.array(labels)[:, None] * 4.0 + rng.normal(size=(len(labels), 2)), labels
+
+    learner = follow(StreamClassifier(), *part([0, 1, 2] * 100))
+    follow(learner, *part([0, 1] * 2000), batch=100)
+    assert learner.classes_.tolist() == [0, 1, 2]
+    assert learner.predict_proba(part([2] * 50)[0])[:, 2].min() > 0
+    follow(learner, *part([2] * 10))
+    assert learner.score(*part([0, 1, 2] * 50)) > 0.9
+
+
 BAD = {
     "infinite": (np.full((4, 3), np.inf), [0, 1, 0, 1], "infinity"),
     "columns": (np.zeros((4, 2)), [0, 1, 0, 1], "expecting 3 features"),
@@ -192,6 +248,41 @@ def test_bad_input_is_refused_and_changes_nothing(name):
     with pytest.raises(ValueError, match=message):
         learner.partial_fit(x, y)
     assert_same_state(state(learner), before)
+
+
+BAD_NUMBERS = {
+    "infinite": (np.full((4, 3), -np.inf), np.zeros(4), "infinity"),
+    "columns": (np.zeros((4, 2)), np.zeros(4), "expecting 3 features"),
+    "empty": (np.zeros((0, 3)), [], "0 sample"),
+    "infinite target": (np.zeros((2, 3)), [0.0, np.inf], "infinity"),
+    "NaN target": (np.zeros((2, 3)), [0.0, np.nan], "NaN"),
+    "text": (np.zeros((2, 3)), ["a", "b"], "could not convert"),
+    "no target": (np.zeros((2, 3)), None, "requires y"),
+    "outputs": (np.zeros((2, 3)), np.zeros((2, 2)), "2 outputs"),
+    "records": ([{"a": 1.0}], [1.0], "arrays"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_NUMBERS)
+def test_a_regression_refuses_bad_input_and_does_not_change(name):
+    x, y, message = BAD_NUMBERS[name]
+    learner = follow(StreamRegressor(alarms_per=100), *xor(100))
+    before = state(learner), learner.drift_
+    with pytest.raises(ValueError, match=message):
+        learner.partial_fit(x, y)
+    assert_same_state(state(learner), before[0])
+    assert learner.drift_ == before[1]
+
+
+@pytest.mark.parametrize("kind", [StreamClassifier, StreamRegressor])
+def test_bad_first_batches_leave_a_learner_unfitted(kind):
+    learner = kind()
+    for x, y in ((np.full((2, 3), np.inf), [0, 1]), (np.zeros((0, 3)), []), (np.zeros((2, 3)), [1])):
+        with pytest.raises(ValueError, match=r"infinity|0 sample|inconsistent"):
+            learner.partial_fit(x, y)
+        with pytest.raises(ValueError, match="not fitted"):
+            learner.predict(np.zeros((1, 3)))
+    assert follow(learner, *xor(64)).predict(np.zeros((1, 3))).shape == (1,)
 
 
 @pytest.mark.parametrize("weights", [[-1.0, 1.0], [np.nan, 1.0], [0.0, 0.0], [1.0]])

@@ -7,6 +7,7 @@ pytest.importorskip("river")
 import copy
 import warnings
 
+import pandas as pd
 from river import checks, datasets, evaluate, metrics
 
 from bgd.streams.river import StreamClassifier, StreamRegressor
@@ -36,3 +37,29 @@ def test_bad_examples_change_nothing():
     learner.learn_one(x, y)
     before.learn_one(x, y)
     assert learner.predict_proba_one(x) == before.predict_proba_one(x)
+
+
+def test_bad_numbers_change_nothing():
+    learner = StreamRegressor()
+    for a in range(20):
+        learner.learn_one({"a": float(a)}, 3.0 * a)
+    before = copy.deepcopy(learner)
+    for row, y in (({"a": float("-inf")}, 1.0), ({"a": 1.0}, float("nan")), ({"a": 1.0}, "much"), ({"a": 1.0}, None)):
+        with pytest.raises(ValueError, match=r"infinity|no target"):
+            learner.learn_one(row, y)
+    assert learner.predict_one({"a": 5.0}) == before.predict_one({"a": 5.0})
+    assert isinstance(learner.predict_one({"b": 5.0, "a": None}), float)  # unknown and missing features are a treatment
+
+
+@pytest.mark.parametrize("kind", [StreamClassifier, StreamRegressor])
+def test_a_frame_with_a_bad_row_is_refused_whole_and_an_empty_one_is_nothing(kind):
+    learner = kind()
+    learner.learn_many(pd.DataFrame({"a": [0.0, 1.0] * 8}), pd.Series([0, 1] * 8))
+    before = copy.deepcopy(learner)
+    with pytest.raises(ValueError, match="infinity"):
+        learner.learn_many(pd.DataFrame({"a": [5.0, float("inf")]}), pd.Series([0, 1]))
+    with pytest.raises(ValueError, match="inconsistent"):
+        learner.learn_many(pd.DataFrame({"a": [5.0]}), pd.Series([0, 1]))
+    learner.learn_many(pd.DataFrame({"a": []}), pd.Series([], dtype=int))
+    assert learner.predict_one({"a": 1.0}) == before.predict_one({"a": 1.0})
+    assert learner._mixture.seen == before._mixture.seen == 16

@@ -36,8 +36,8 @@ def describe(watcher: Watcher) -> list[tuple[str, str]]:
             facts.append(("accuracy", right))
         facts.append(("surprise, nats", f"{counts.surprise / tested:.3f}, lately {counts.recent_surprise:.3f}"))
         facts.append(("uncertainty, lately", f"{counts.recent_std:.3g}"))
-        facts.append(("score of change", f"{watcher.surprise_alarm.score:.2g}"))
-    alarms = watcher.surprise_alarm.alarms + watcher.std_alarm.alarms
+        facts.append(("score of change", f"{watcher.estimator.drift_:.2g}"))
+    alarms = watcher.counts.raised
     lately = ", ".join(f"{alarm['line']:,} ({alarm['of']})" for alarm in counts.alarms[-3:])
     facts.append(("alarms", f"{alarms}, the last at {lately}" if alarms else "none"))
     return facts

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from bgd.exact import statistics
+from bgd.exact.checking import check_state
 from bgd.exact.features.base import Features
 from bgd.exact.head import ExactError
 from bgd.exact.precision import products
@@ -91,7 +93,7 @@ class ExactLearner:
         ridge: precision of the prior, where features have |phi|^2 = 1 on average.
         discount: gamma: an example counts gamma^age, with its age in examples; 1 forgets nothing.
         block: see above.
-        dtype: of the features and their products, float32, float64 or, twice as fast, bfloat16 (see
+        dtype: of the features and their products, float32, float64 or, often faster, bfloat16 (see
             :func:`bgd.exact.precision.products`); sums and solution are float64.
 
     >>> from bgd.exact.features import Identity
@@ -123,9 +125,19 @@ class ExactLearner:
         self._solution: Solution | None = None
 
     def learn(self, x: Tensor, targets: Tensor) -> Block | None:
-        """Learn a batch: inputs (B, ...) and targets (B, K); where it completes a block, how that was predicted."""
+        """Learn a batch: inputs (B, ...) and targets (B, K); where it completes a block, how that was predicted.
+
+        Targets with more columns than before bring new outputs, such as classes, which were 0 until then.
+        """
         if not (torch.isfinite(x.sum(dtype=torch.float64)) and torch.isfinite(targets.sum(dtype=torch.float64))):
             raise ExactError("the batch contains NaN or infinity: replace or drop those examples; nothing was learnt")
+        if targets.ndim != 2 or len(targets) != len(x) or targets.shape[1] < self.outputs:
+            raise ExactError(
+                f"targets of shape {tuple(targets.shape)} for {len(x)} inputs: ({len(x)}, {self.outputs}) are needed, "
+                "or more columns for new outputs"
+            )
+        if targets.shape[1] > self.outputs:
+            self._add_outputs(targets.shape[1] - self.outputs)
         self.pending.append((x.detach().clone(), targets.detach().clone()))
         self._solution = None
         if sum(len(x) for x, _ in self.pending) < self.block:
@@ -134,6 +146,15 @@ class ExactLearner:
         self.pending = []
         self._refresh(self.known.sums)
         return block
+
+    def _add_outputs(self, extra: int) -> None:
+        """What has been learnt gets zero columns, as do the targets that wait."""
+        self.outputs += extra
+        self.pending = [(x, pad(targets, (0, extra))) for x, targets in self.pending]
+        if self.known is not None:
+            self.known = self.known._replace(sums=statistics.add_outputs(self.known.sums, extra))
+        if self.earlier is not None:
+            self.earlier = {**self.earlier, "mean": pad(self.earlier["mean"], (0, extra))}
 
     def solution(self) -> Solution | None:
         """Of all examples so far, pending ones included; None before any. Solved when asked for, and kept until then.
@@ -189,13 +210,28 @@ class ExactLearner:
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state of a learner made with the same arguments."""
-        known = None
+        """Restore a state of a learner made with the same arguments.
+
+        Raises:
+            ExactError: for what is no such state; the learner is then as it was.
+        """
+        check_state(state)
+        known, earlier = None, state["earlier"]
+        pending = [(x.clone(), targets.clone()) for x, targets in state["pending"]]
         if state["known"] is not None:
             shape = tuple(state["known"]["shape"])
             features = self.make_features(shape)
-            features.load_state_dict(state["known"]["features"])
+            _load_features(features, state["known"]["features"])
             known = Known(features, statistics.copy(Statistics(*state["known"]["sums"])), shape)
-        self.known, self._solution = known, None
-        self.earlier = state["earlier"]
-        self.pending = [(x.clone(), targets.clone()) for x, targets in state["pending"]]
+            if features.dim != len(known.sums.cross):
+                raise ExactError(f"the sums are of {len(known.sums.cross)} features, and there are {features.dim}")
+        self.outputs = known.sums.cross.shape[1] if known else self.outputs
+        self.known, self.earlier, self.pending, self._solution = known, earlier, pending, None
+
+
+def _load_features(features: Features, state: dict[str, Tensor]) -> None:
+    try:
+        features.load_state_dict(state)
+    except RuntimeError as error:  # torch's, which lists all that differs
+        reason = " ".join(str(error).split())
+        raise ExactError(f"the features of this state are of another learner: {reason}") from error

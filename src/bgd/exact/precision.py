@@ -1,4 +1,4 @@
-"""Products of bfloat16 numbers, added up in float32: exact, and twice as fast where a CPU has them."""
+"""Products by oneDNN, which may round factors to bfloat16: exact where they are bfloat16 numbers already."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ _BACKENDS = (torch.backends.mkldnn.matmul, torch.backends.mkldnn.conv)  # type: 
 def products(dtype: torch.dtype) -> Iterator[None]:
     """Within it, products of float32 numbers on a CPU may round their factors to ``dtype``, where that is bfloat16.
 
-    Factors that are bfloat16 numbers already lose nothing: a product of two has 16 bits, and sums are float32. A CPU
-    without such units computes in float32 as ever. Other types change nothing.
+    Factors that are bfloat16 numbers already lose nothing: a product of two has 16 bits, and sums are float32. PyTorch
+    then asks oneDNN, which uses bfloat16 units where a CPU has fast ones, and float32 elsewhere: on an AMD EPYC that
+    alone took half the time of PyTorch's usual library. Other types change nothing.
 
     >>> x = torch.full((1, 1), 1 + 2**-7)  # a bfloat16 number, whose square is none
     >>> with products(torch.bfloat16):

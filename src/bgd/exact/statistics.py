@@ -9,7 +9,7 @@ of features, where :mod:`bgd.exact.head` keeps the inverse up to date for hundre
 The products of a batch may be float32, in which an example costs half the time; the sums are float64 in any case, so
 their relative error stays that of one product, about 6e-8, however long the stream. It acts as noise on G of at most
 1e-7 x its largest eigenvalue: a ridge above that is safe, and :func:`solve` says so where it is too small. Features
-that are bfloat16 numbers are multiplied as such and added up in float32, which loses no more and takes half the time.
+that are bfloat16 numbers lose no more in :func:`bgd.exact.precision.products`, which may take half the time.
 
 >>> x, y = torch.tensor([[1.0, 0.0], [1.0, 1.0]]), torch.tensor([[1.0], [3.0]])
 >>> sums = add(empty(2, 1), x, y)

@@ -50,7 +50,7 @@ class ExactHead(Base):
         threshold: below which the response to a patch does not count.
         mirror: learn every image also mirrored left to right, and predict the mean of both.
         precision: of features and products: "float32", "float64", or "bfloat16", whose products are added up in float32
-            and take half the time on a CPU that has them; sums and solution are float64.
+            and often take half the time (:mod:`bgd.exact.precision`); sums and solution are float64.
         seed: of the features, and of BGD's noise.
 
     >>> from bgd.scenarios.heads import Heads

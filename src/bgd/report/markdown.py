@@ -34,7 +34,9 @@ VISIBLE_COMMANDS = 2
 """More commands than this are folded away."""
 
 
-def render_overview(sections: Sequence[Section], command: str, title: str, pages: str) -> str:
+def render_overview(
+    sections: Sequence[Section], command: str, title: str, pages: str, picture: tuple[Plot, str] | None = None
+) -> str:
     """The document above the pages: what became of the paper's values, and what each experiment found.
 
     Args:
@@ -42,6 +44,7 @@ def render_overview(sections: Sequence[Section], command: str, title: str, pages
         command: that makes this file again.
         title: of the document.
         pages: where the pages are, relative to the document.
+        picture: the central figure, and its path.
 
     >>> print(render_overview([], "bgd report runs", "Results", "pages").splitlines()[0])
     # Results
@@ -50,18 +53,28 @@ def render_overview(sections: Sequence[Section], command: str, title: str, pages
     items = judge(comparisons)
     links = {own[0].comparison.name: f"{pages}/{name}.md" for name, own in by_experiment(sections).items()}
     parts = [f"# {markdown_text(title)}", markdown_text(summarise_verdicts(comparisons, items))]
+    if picture is not None:
+        parts.append(f"![{picture[0].alt}]({picture[1]})\n\n*{picture[0].caption}*")
     if any(item.cells for item in items):
         parts += [RULE, "## What became of the paper's values", to_markdown(verdict_table(items))]
         parts += _outcome(items, Outcome.WITH_DEVIATION) + _outcome(items, Outcome.OPEN)
-    parts.append("## What these runs found")
+    theirs = {item.experiment.name for item in items}
+    parts += _found("What runs of the paper's experiments found", [c for c in comparisons if c.name in theirs], links)
+    parts += _found("Beyond the paper", [c for c in comparisons if c.name not in theirs], links)
+    parts.append(f"Made by\n\n{_code(command)}")
+    return _join(parts)
+
+
+def _found(heading: str, comparisons: Sequence[Comparison], links: Mapping[str, str]) -> list[str]:
+    """A paragraph for each experiment, and a line for each of its comparisons."""
+    parts = [f"## {heading}"] * bool(comparisons)
     for name in dict.fromkeys(one.name for one in comparisons):
         own = [one for one in comparisons if one.name == name]
         lines = [f"- **[{markdown_text(own[0].title)}]({links[name]})**"]
         lines[0] += f": {markdown_text(headline(own[0]))}" if len(own) == 1 else ""
         lines += [f"  - {_scale_name(one)}: {markdown_text(headline(one))}" for one in own if len(own) > 1]
         parts.append("\n".join(lines))
-    parts.append(f"Made by\n\n{_code(command)}")
-    return _join(parts)
+    return parts
 
 
 def render_section_page(sections: Sequence[Section], pictures: Sequence[Mapping[str, str]], home: str) -> str:

@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from bgd.report import export
+from bgd.report.figures.agreement import plot_agreement
 from bgd.report.figures.cache import render
 from bgd.report.figures.labels import file_name
+from bgd.report.figures.types import Plot
 from bgd.report.files import ReportError, ReportFolder
 from bgd.report.markdown import render_overview, render_section_page
 from bgd.report.page.render import render_pages
@@ -17,6 +19,7 @@ from bgd.report.section import Section, by_experiment, make_sections
 from bgd.report.summary.types import Comparison
 from bgd.report.tables.catalog import all_tables
 from bgd.report.tables.render import to_text
+from bgd.report.verdicts import judge
 
 FORMATS = ("html", "csv", "json", "txt", "md", "png", "svg")
 """All formats of a report."""
@@ -76,8 +79,9 @@ def write(
         folder.write("report.txt", f"{text}\n".encode())
     if "md" in formats:
         pages = "pages"
-        folder.write("report.md", render_overview(sections, command, title or TITLE, pages).encode())
         _write_pages(_small(sections, processes), folder, pages, "../report.md")
+        picture = _write_central_figure(comparisons, folder, f"{pages}/figures/agreement.svg")
+        folder.write("report.md", render_overview(sections, command, title or TITLE, pages, picture).encode())
     if "png" in formats:
         _write_figures(make_sections(comparisons, "png", processes), folder, "figures")
     if "svg" in formats:
@@ -109,11 +113,24 @@ def write_markdown(
     folder = ReportFolder(Path(pages) if pages is not None else path.parent / "pages")
     sections = make_sections(comparisons, "svg", processes)
     _write_pages(_small(sections, processes), folder, "", Path(os.path.relpath(path, folder.path)).as_posix())
+    picture = _write_central_figure(comparisons, folder, "figures/agreement.svg")
     folder.finish()
     relative = Path(os.path.relpath(folder.path, path.parent)).as_posix()
-    text = render_overview(sections, command, title or TITLE, relative)
+    shown = (picture[0], f"{relative}/{picture[1]}") if picture else None
+    text = render_overview(sections, command, title or TITLE, relative, shown)
     ReportFolder(path.parent).write(path.name, text.encode())
     return path
+
+
+def _write_central_figure(
+    comparisons: Sequence[Comparison], folder: ReportFolder, path: str
+) -> tuple[Plot, str] | None:
+    """The paper's values against ours, and where that is; None where nothing can be compared."""
+    for plot in plot_agreement(judge(comparisons)):
+        (drawn,) = render([plot], "svg", 1)
+        folder.write(path, drawn)
+        return plot, path
+    return None
 
 
 def _small(sections: Sequence[Section], processes: int) -> list[Section]:

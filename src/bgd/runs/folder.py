@@ -127,10 +127,19 @@ def prepare(path: Path, config: RunConfig) -> None:
     with clear_errors(path):
         path.mkdir(parents=True, exist_ok=True)
         if not (path / "config.json").exists():
-            write_json(path / "config.json", config)
+            _write_first_config(path / "config.json", config)
     held = read_config(path)
     if held.digest != config.digest:
         raise FolderInUse(f"{path}: this folder holds another run ({held.title}): choose another folder")
+
+
+def _write_first_config(path: Path, config: RunConfig) -> None:
+    """Before the lock is held: another process may write it too, and remove our draft once it has the lock."""
+    try:
+        write_json(path, config)
+    except FileNotFoundError:
+        if not path.exists():
+            raise
 
 
 def write_json(path: Path, model: RunConfig | RunResult | Machine) -> None:

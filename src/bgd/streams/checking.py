@@ -19,8 +19,9 @@ FREE = "scaling"
 """Its arrays may hold what is not finite: that comes of values whose squares overflow, and is never used."""
 SETTINGS = ("variance", "drift", "logistic")
 """Arrays that learning does not change."""
-POSITIVE = ("weights", "shape", "rate")
+POSITIVE = ("weights", "shape", "rate", "std", "ceiling")
 LARGEST = 1e30
+LARGEST_DEEP = 1e6
 """No learner reaches it in what it knows of standardised rows and targets."""
 
 
@@ -124,7 +125,7 @@ def check_arrays(found: Mapping[str, NDArray[Any]], expected: Mapping[str, NDArr
         ours, (owner, _, part) = expected[name], name.rpartition(".")
         if array.shape != ours.shape or array.dtype != ours.dtype:
             raise ValueError(f"{name!r} is {array.dtype} {array.shape}, not {ours.dtype} {ours.shape}")
-        bound = np.inf if owner == "targets" else LARGEST
+        bound = {"targets": np.inf, "deep": LARGEST_DEEP}.get(owner, LARGEST)
         if array.dtype.kind == "f" and owner != FREE and not (np.abs(array) < bound).all():
             raise ValueError(f"{name!r} holds NaN, infinity or a value that no learner reaches")
         if part == "calibration" and (np.abs(array) > 50).any():

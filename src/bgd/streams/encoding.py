@@ -54,7 +54,7 @@ class Table:
         """Whether both hold the same rows."""
         if self.numbers is None or other.numbers is None:
             return self.numbers is other.numbers and self.records == other.records
-        return self.numbers.shape == other.numbers.shape and np.array_equal(self.numbers, other.numbers, equal_nan=True)
+        return self.numbers.shape == other.numbers.shape and self.numbers.tobytes() == other.numbers.tobytes()
 
 
 def read_table(x: Any) -> Table:
@@ -138,7 +138,7 @@ class Encoder:
         """
         if table.numbers is not None:
             features = table.numbers.shape[1]
-            if np.isinf(table.numbers).any():
+            if not math.isfinite(table.numbers.sum()) and np.isinf(table.numbers).any():
                 row, column = np.argwhere(np.isinf(table.numbers))[0]
                 raise SettingError(f"infinity in row {row}, column {column}: clip it, or pass NaN for a missing value")
             if self.scale and self.width is None:
@@ -179,8 +179,10 @@ class Encoder:
             for j in np.flatnonzero(missing.any(0)).tolist():
                 if (name := f"{j} is missing") not in self.columns and len(self.columns) < (self.width or 0) + ROOM:
                     self._add(name, True)
+        if len(self.columns) == self.width:
+            return numbers
         flags = [int(name.partition(" ")[0]) for name in list(self.columns)[self.width :]]
-        return np.concatenate([numbers, missing[:, flags].astype(np.float64)], 1) if flags else numbers
+        return np.concatenate([numbers, missing[:, flags].astype(np.float64)], 1)
 
     def _cells(self, row: Mapping[Any, Any], grow: bool) -> list[tuple[int, float]]:
         """(column, value) of each feature of a record that the vocabulary has."""

@@ -20,25 +20,54 @@ from sklearn.utils.validation import (
 )
 
 from bgd.errors import SettingError
-from bgd.streams.checking import reading
+from bgd.streams.checking import finite, reading
 from bgd.streams.classes import MEMBERS as CLASS_MEMBERS
 from bgd.streams.classes import ClassMixture
+from bgd.streams.drift import Event
 from bgd.streams.encoding import Table, read_records
 from bgd.streams.filters import Array
 from bgd.streams.labels import Labels
 from bgd.streams.mixture import Mixture
 from bgd.streams.saving import load_mixture, save_mixture
+from bgd.streams.surprise import SurpriseAlarm
 from bgd.streams.targets import MEMBERS as TARGET_MEMBERS
 from bgd.streams.targets import TargetMixture
 from bgd.validation import check_choice
 
 
 class _Stream(BaseEstimator):  # type: ignore[misc]
-    """What both learners share: reading rows and weights, and learning from the start."""
+    """What both learners share: reading rows and weights, learning from the start, the alarm."""
 
     random_state: Any
+    alarms_per: float | None
     partial_fit: Any
     _mixture: Mixture
+    _alarm: SurpriseAlarm | None
+
+    def __init__(self, random_state: Any = 0, alarms_per: float | None = None) -> None:
+        self.random_state = random_state
+        self.alarms_per = alarms_per
+
+    @property
+    def drift_(self) -> float:
+        """Like a p-value: without a change, one as small comes at most once in 1 / ``drift_`` rows, on average."""
+        return self._asked_alarm().score
+
+    @property
+    def events_(self) -> list[Event]:
+        """The last alarms, at most 100, each with the row that raised it and the one where the change began."""
+        return list(self._asked_alarm().events)
+
+    def _asked_alarm(self) -> SurpriseAlarm:
+        check_is_fitted(self, "_mixture")
+        if self._alarm is None:
+            raise SettingError("this learner has no alarm: make it with alarms_per=10_000, rows between false alarms")
+        return self._alarm
+
+    def _started_alarm(self) -> SurpriseAlarm | None:
+        if not self._untouched:
+            return self._alarm
+        return None if self.alarms_per is None else SurpriseAlarm(self.alarms_per)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then learn the rows once, in their order; for weights see ``partial_fit``."""
@@ -55,12 +84,12 @@ class _Stream(BaseEstimator):  # type: ignore[misc]
     def _read(self, x: Any, **labels: Any) -> Table:
         """Rows that fit those before."""
         if self._is_plain(x):
-            return self._checked(Table(x))
+            return self._checked(Table(np.ascontiguousarray(x)))
         if (records := read_records(x)) is None:
             options = {"ensure_all_finite": "allow-nan", "dtype": np.float64, "accept_sparse": True}
             x = x.tocsr() if hasattr(x, "tocsr") else x
             found = validate_data(self, x, **labels, reset=self._untouched, **options)
-            table = Table(found.toarray() if hasattr(found, "toarray") else found)
+            table = Table(np.ascontiguousarray(found.toarray() if hasattr(found, "toarray") else found))
         else:
             table = Table(None, records)
             if self._untouched:
@@ -85,7 +114,8 @@ class _Stream(BaseEstimator):  # type: ignore[misc]
         return table
 
     def _ask(self, x: Any) -> Table:
-        check_is_fitted(self, "_mixture")
+        if self._untouched:
+            check_is_fitted(self, "_mixture")
         return self._read(x)
 
     def _importance(self, sample_weight: ArrayLike | None, table: Table) -> Array:
@@ -121,8 +151,12 @@ class StreamClassifier(ClassifierMixin, _Stream):  # type: ignore[misc]
 
     Args:
         random_state: the seed of the random features. Equal seeds and data give equal learners.
+        alarms_per: raise an alarm when the labels surprise more than they did, without a change at most once in so many
+            rows on average; from 100. None for no alarm. It takes effect with the first batch.
 
     Attributes:
+        drift_: like a p-value: without a change, one as small comes at most once in 1 / ``drift_`` rows.
+        events_: the last alarms (:class:`bgd.streams.drift.Event`), rows counted from 0 as they were learnt.
         classes_: the labels so far, sorted.
         n_features_in_: the number of features of the first batch.
 
@@ -138,9 +172,6 @@ class StreamClassifier(ClassifierMixin, _Stream):  # type: ignore[misc]
 
     _mixture: ClassMixture
     _labels: Labels
-
-    def __init__(self, random_state: Any = 0) -> None:
-        self.random_state = random_state
 
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -163,14 +194,20 @@ class StreamClassifier(ClassifierMixin, _Stream):  # type: ignore[misc]
         declared = [] if classes is None else np.unique(np.asarray(classes)).tolist()
         labels = Labels() if self._untouched else self._labels
         labels.check([*declared, *values])
+        alarm = self._started_alarm()
         mixture = ClassMixture(CLASS_MEMBERS, self._seed()) if self._untouched else self._mixture
         mixture.encoder.check(table)
         used = np.flatnonzero(importance)
         labels.add(declared)
-        codes = labels.add(values[i] for i in used)
-        mixture.learn(table.take(used.tolist()), codes, importance[used], len(labels.names))
-        self._mixture, self._labels = mixture, labels
-        self.classes_, self._columns = np.unique(np.array(labels.names), return_index=True)
+        codes = labels.add(values if len(used) == len(values) else [values[i] for i in used])
+        if len(used) < len(table):
+            table, importance = table.take(used.tolist()), importance[used]
+        surprise = mixture.learn(table, codes, importance, len(labels.names))
+        self._mixture, self._labels, self._alarm = mixture, labels, alarm
+        if alarm is not None:
+            alarm.update(surprise)
+        if len(labels.names) > len(getattr(self, "classes_", ())):
+            self.classes_, self._columns = np.unique(np.array(labels.names), return_index=True)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -192,8 +229,8 @@ class StreamClassifier(ClassifierMixin, _Stream):  # type: ignore[misc]
     def save(self, path: str | Path) -> None:
         """Write the learner to one file, whole or not at all; :meth:`load` gives it back bit for bit."""
         check_is_fitted(self, "_mixture")
-        extra = {"classes": self._labels.names, "features": _feature_names(self)}
-        save_mixture(Path(path), self._mixture, {**extra, "random_state": self._seed()})
+        extra = {"classes": self._labels.names, **_common(self)}
+        save_mixture(Path(path), self._mixture, extra)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -201,14 +238,13 @@ class StreamClassifier(ClassifierMixin, _Stream):  # type: ignore[misc]
         learner = cls()
         with reading(Path(path)):
             mixture, extra = load_mixture(Path(path), ClassMixture, CLASS_MEMBERS)
-            learner.random_state, learner._mixture, learner._labels = extra["random_state"], mixture, Labels()
+            learner._mixture, learner._labels = mixture, Labels()
             learner._labels.check(extra["classes"])
             learner._labels.add(extra["classes"])
             if len(learner._labels.names) != mixture.outputs:
                 raise ValueError(f"'classes' are {extra['classes']}")
             learner.classes_, learner._columns = np.unique(np.array(learner._labels.names), return_index=True)
-            _restore_features(learner, extra["features"])
-            learner._seed()
+            _restore(learner, extra)
         return learner
 
 
@@ -219,6 +255,7 @@ class StreamRegressor(RegressorMixin, _Stream):  # type: ignore[misc]
 
     Args:
         random_state: the seed of the random features.
+        alarms_per: as for :class:`StreamClassifier`; so are the attributes ``drift_`` and ``events_``.
 
     Example:
         >>> x = np.random.default_rng(0).normal(size=(300, 2))
@@ -228,9 +265,6 @@ class StreamRegressor(RegressorMixin, _Stream):  # type: ignore[misc]
     """
 
     _mixture: TargetMixture
-
-    def __init__(self, random_state: Any = 0) -> None:
-        self.random_state = random_state
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn a batch, once.
@@ -249,11 +283,14 @@ class StreamRegressor(RegressorMixin, _Stream):  # type: ignore[misc]
         importance = self._importance(sample_weight, table)
         if not self._untouched and values.shape[1] != self._mixture.outputs:
             raise SettingError(f"y has {values.shape[1]} outputs, but this learner has {self._mixture.outputs}")
+        alarm = self._started_alarm()
         mixture = TargetMixture(TARGET_MEMBERS, self._seed()) if self._untouched else self._mixture
         mixture.encoder.check(table)
         used = np.flatnonzero(importance)
-        mixture.learn(table.take(used.tolist()), values[used], importance[used])
-        self._mixture, self._single = mixture, single
+        surprise = mixture.learn(table.take(used.tolist()), values[used], importance[used])
+        self._mixture, self._single, self._alarm = mixture, single, alarm
+        if alarm is not None:
+            alarm.update(surprise)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -273,7 +310,7 @@ class StreamRegressor(RegressorMixin, _Stream):  # type: ignore[misc]
     def save(self, path: str | Path) -> None:
         """Write the learner to one file, whole or not at all; :meth:`load` gives it back bit for bit."""
         check_is_fitted(self, "_mixture")
-        extra = {"single": self._single, "features": _feature_names(self), "random_state": self._seed()}
+        extra = {"single": self._single, **_common(self)}
         save_mixture(Path(path), self._mixture, extra)
 
     @classmethod
@@ -282,10 +319,9 @@ class StreamRegressor(RegressorMixin, _Stream):  # type: ignore[misc]
         learner = cls()
         with reading(Path(path)):
             mixture, extra = load_mixture(Path(path), TargetMixture, TARGET_MEMBERS)
-            learner.random_state, learner._mixture = extra["random_state"], mixture
+            learner._mixture = mixture
             learner._single = bool(extra["single"]) and mixture.outputs == 1
-            _restore_features(learner, extra["features"])
-            learner._seed()
+            _restore(learner, extra)
         return learner
 
     def __sklearn_tags__(self) -> Any:
@@ -327,13 +363,21 @@ def _target_values(y: Any) -> tuple[Array, bool]:
     return (values[:, None], True) if values.ndim == 1 else (values, False)
 
 
-def _feature_names(learner: _Stream) -> dict[str, Any]:
+def _common(learner: _Stream) -> dict[str, Any]:
+    """What both learners save beside the mixture."""
     names = getattr(learner, "feature_names_in_", None)
-    return {"number": learner.n_features_in_, "names": None if names is None else names.tolist()}
+    return {
+        "features": {"number": learner.n_features_in_, "names": None if names is None else names.tolist()},
+        "random_state": learner._seed(),
+        "alarms_per": learner.alarms_per,
+        "alarm": None if learner._alarm is None else learner._alarm.state_dict(),
+    }
 
 
-def _restore_features(learner: _Stream, features: dict[str, Any]) -> None:
-    names, number, width = features["names"], features["number"], learner._mixture.encoder.width
+def _restore(learner: _Stream, extra: dict[str, Any]) -> None:
+    """What :func:`_common` gave, checked."""
+    features, width = extra["features"], learner._mixture.encoder.width
+    names, number = features["names"], features["number"]
     if type(number) is not int or (width is not None and number != width):
         raise ValueError(f"'number' of features is {number!r}")
     if names is not None and (len(names) != number or not all(isinstance(name, str) for name in names)):
@@ -341,3 +385,9 @@ def _restore_features(learner: _Stream, features: dict[str, Any]) -> None:
     learner.n_features_in_ = number
     if names is not None:
         learner.feature_names_in_ = np.array(names, dtype=object)
+    learner.random_state = extra["random_state"]
+    learner._seed()
+    if (every := extra["alarms_per"]) is not None:
+        finite("alarms_per", [every], 1)
+    learner.alarms_per = every
+    learner._alarm = None if extra["alarm"] is None else SurpriseAlarm.of(extra["alarm"])

@@ -18,11 +18,13 @@ Both learn a batch by one update of rank B (K examples' gain, Woodbury), O(B D^2
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dgemm
+from scipy.linalg.blas import dgemm, dsymm, dsymv, dsyrk, dtrsm, ssymm, ssymv, ssyrk
+from scipy.linalg.lapack import dpotrf
 
 Array: TypeAlias = NDArray[np.floating[Any]]
 
@@ -30,6 +32,10 @@ SOFTENING = math.log(math.pi / 8)
 LEAST_CURVATURE = 0.02
 STEEPNESS = math.log(6.0)
 CALIBRATION_WINDOW = 1000.0
+SINGLE = 1e-4
+"""From this drift on a wide R is in float32: the q r that each example adds to every variance is far above rounding."""
+NARROW = 64
+"""Up to so many features it is not worth it."""
 
 
 class Setting(NamedTuple):
@@ -45,16 +51,16 @@ class Setting(NamedTuple):
 
 
 class Bank(NamedTuple):
-    """M members on the same D features, with C outputs; :func:`learn_` changes its arrays in place.
+    """M members, those on the same D features in one group, with C outputs; :func:`learn_` changes its arrays in place.
 
-    >>> start([Setting(3.0, 0.0, False)], 2, 3).mean.shape
+    >>> start([[Setting(3.0, 0.0, False)]], [2], 3).mean[0].shape
     (1, 2, 3)
     """
 
-    mean: Array
-    """W, (M, D, C)."""
-    covariance: Array
-    """R, (M, D, D)."""
+    mean: tuple[Array, ...]
+    """W of each group, (members, D, C)."""
+    covariance: tuple[Array, ...]
+    """R of each member, (D, D); below the diagonal it is not kept: :func:`symmetric`."""
     variance: Array
     """r of the prior, (M,)."""
     drift: Array
@@ -70,10 +76,12 @@ class Bank(NamedTuple):
 class Forecast(NamedTuple):
     """What the members expect of a batch, and what learning it needs."""
 
-    phi: Array
-    """X, (B, D)."""
-    gain: Array
-    """X R, (M, B, D)."""
+    phi: tuple[Array, ...]
+    """X of each group, (B, D)."""
+    gain: tuple[Array, ...]
+    """X R of each member, (B, D)."""
+    kernel: Array
+    """X R X^T, (M, B, B)."""
     variance: Array
     """v = phi^T R phi, (M, B)."""
     raw: Array
@@ -81,41 +89,62 @@ class Forecast(NamedTuple):
     logits: Array
     """exp(a) f / sqrt(1 + exp(b) v), (M, B, C)."""
     proba: Array
-    """softmax(logits), (M, B, C)."""
+    """softmax(logits), (M, B, C); a caller may append members of other kinds."""
 
 
-def start(settings: list[Setting], dim: int, outputs: int) -> Bank:
+def start(groups: Sequence[Sequence[Setting]], dims: Sequence[int], outputs: int) -> Bank:
     """Members that have seen nothing.
 
-    >>> start([Setting(3.0, 0.0, False), Setting(30.0, 1e-3, True)], 2, 1).covariance[:, 0, 0]
-    array([ 3., 30.])
+    >>> [r.tolist() for r in start([[Setting(3.0, 0.0, False), Setting(30.0, 1e-3, True)]], [1], 1).covariance]
+    [[[3.0]], [[30.0]]]
     """
+    settings = [setting for group in groups for setting in group]
     variance = np.array([s.variance for s in settings])
     logistic = np.array([s.logistic for s in settings])
-    calibration = np.where(logistic[:, None], [0.0, SOFTENING], [STEEPNESS, 0.0])
     return Bank(
-        mean=np.zeros((len(settings), dim, outputs)),
-        covariance=np.eye(dim) * variance[:, None, None],
+        mean=tuple(np.zeros((len(group), dim, outputs)) for group, dim in zip(groups, dims, strict=True)),
+        covariance=tuple(_prior(s, dim) for group, dim in zip(groups, dims, strict=True) for s in group),
         variance=variance,
         drift=np.array([s.drift for s in settings]),
         logistic=logistic,
-        calibration=calibration,
+        calibration=np.where(logistic[:, None], [0.0, SOFTENING], [STEEPNESS, 0.0]),
         curvature=np.ones((len(settings), 2)),
     )
 
 
-def grow(bank: Bank, dim: int, outputs: int) -> Bank:
+def _prior(setting: Setting, dim: int) -> Array:
+    single = setting.drift >= SINGLE and dim > NARROW
+    result: Array = np.zeros((dim, dim), np.float32 if single else np.float64)
+    _diagonals(result)[:] = setting.variance
+    return result
+
+
+def grow(bank: Bank, dims: Sequence[int], outputs: int) -> Bank:
     """More features, which were zero so far, and more outputs, which no example had: the posterior is exactly this.
 
-    >>> grow(start([Setting(3.0, 0.0, False)], 1, 1), 2, 3).covariance[0].tolist()
+    >>> grow(start([[Setting(3.0, 0.0, False)]], [1], 1), [2], 3).covariance[0].tolist()
     [[3.0, 0.0], [0.0, 3.0]]
     """
-    members, old_dim, old_outputs = bank.mean.shape
-    mean = np.zeros((members, dim, outputs))
-    mean[:, :old_dim, :old_outputs] = bank.mean
-    covariance = np.eye(dim) * bank.variance[:, None, None]
-    covariance[:, :old_dim, :old_dim] = bank.covariance
-    return bank._replace(mean=mean, covariance=covariance)
+    means = tuple(np.zeros((len(old), dim, outputs)) for old, dim in zip(bank.mean, dims, strict=True))
+    for mean, old in zip(means, bank.mean, strict=True):
+        mean[:, : old.shape[1], : old.shape[2]] = old
+    covariances = []
+    wider = [dim for mean, dim in zip(means, dims, strict=True) for _ in mean]
+    for m, (covariance, dim) in enumerate(zip(bank.covariance, wider, strict=True)):
+        setting = Setting(float(bank.variance[m]), float(bank.drift[m]), bool(bank.logistic[m]))
+        covariances.append(_prior(setting, dim))
+        covariances[m][: len(covariance), : len(covariance)] = covariance
+    return bank._replace(mean=means, covariance=tuple(covariances))
+
+
+def symmetric(covariance: Array) -> Array:
+    """A whole matrix from one of which the part below the diagonal is not kept.
+
+    >>> symmetric(np.array([[1.0, 2.0], [0.0, 3.0]])).tolist()
+    [[1.0, 2.0], [2.0, 3.0]]
+    """
+    result: Array = np.triu(covariance) + np.triu(covariance, 1).T
+    return result
 
 
 def softmax(logits: Array) -> Array:
@@ -129,32 +158,54 @@ def softmax(logits: Array) -> Array:
     return result
 
 
-def forecast(bank: Bank, phi: Array) -> Forecast:
-    """What the members expect of a batch of features X (B, D); O(B D^2) each.
+def forecast(bank: Bank, phi: Sequence[Array]) -> Forecast:
+    """What the members expect of a batch, of which each group sees the features X (B, D); O(B D^2) each.
 
-    >>> forecast(start([Setting(3.0, 0.0, False)], 1, 2), np.ones((1, 1))).proba.tolist()
+    >>> forecast(start([[Setting(3.0, 0.0, False)]], [1], 2), [np.ones((1, 1))]).proba.tolist()
     [[[0.5, 0.5]]]
     """
-    gain = phi @ bank.covariance
-    variance = np.maximum(np.einsum("mbd,bd->mb", gain, phi), 0.0)
-    raw = phi @ bank.mean
+    each = [x for x, mean in zip(phi, bank.mean, strict=True) for _ in mean]
+    gain = tuple(_times(covariance, x) for covariance, x in zip(bank.covariance, each, strict=True))
+    kernel = np.empty((len(gain), len(phi[0]), len(phi[0])))
+    for own, along, x in zip(kernel, gain, each, strict=True):
+        np.matmul(along, x.T, out=own)
+    variance = np.maximum(_diagonals(kernel), 0.0)
+    raw = np.concatenate([x @ mean for x, mean in zip(phi, bank.mean, strict=True)])
     steepness, softening = np.exp(bank.calibration).T[..., None]
     logits = raw * (steepness / np.sqrt(1.0 + softening * variance))[..., None]
-    return Forecast(phi, gain, variance, raw, logits, softmax(logits))
+    return Forecast(tuple(phi), gain, kernel, variance, raw, logits, softmax(logits))
+
+
+def _diagonals(square: Array) -> Array:
+    """A view of the diagonals of matrices (..., B, B)."""
+    return square.reshape(*square.shape[:-2], -1)[..., :: square.shape[-1] + 1]
+
+
+def _times(covariance: Array, x: Array) -> Array:
+    """X R (B, D), from the upper part of R; BLAS counts columns first, so it sees the transposes."""
+    single = covariance.dtype == np.float32
+    if len(x) == 1:
+        times = ssymv if single else dsymv
+        result: Array = times(1.0, covariance.T, x[0].astype(covariance.dtype, copy=False), lower=1)[None]
+    else:
+        times = ssymm if single else dsymm
+        result = times(1.0, covariance.T, x.T.astype(covariance.dtype, copy=False), lower=1).T
+    return result.astype(np.float64) if single else result
 
 
 def learn_(bank: Bank, seen: Forecast, labels: Array, weights: Array) -> None:
     """Learn a batch in place: one-hot ``labels`` (B, C), ``weights`` (B,) above 0.
 
-    >>> bank = start([Setting(3.0, 0.0, False)], 1, 2)
-    >>> learn_(bank, forecast(bank, np.ones((1, 1))), np.array([[1.0, 0.0]]), np.ones(1))
-    >>> bank.mean.tolist()  # 3 / (1 + 3)
+    >>> bank = start([[Setting(3.0, 0.0, False)]], [1], 2)
+    >>> learn_(bank, forecast(bank, [np.ones((1, 1))]), np.array([[1.0, 0.0]]), np.ones(1))
+    >>> bank.mean[0].tolist()  # 3 / (1 + 3)
     [[[0.75, 0.0]]]
     """
     logistic = bank.logistic[:, None]
-    spread = np.square(seen.proba).sum(-1)
+    proba = seen.proba[: len(bank.logistic)]
+    spread = np.square(proba).sum(-1)
     curvature = np.maximum((1.0 - spread) / max(labels.shape[1] - 1, 1), LEAST_CURVATURE)
-    error = np.where(logistic[..., None], (labels - seen.proba) / curvature[..., None], labels - seen.raw)
+    error = np.where(logistic[..., None], (labels - proba) / curvature[..., None], labels - seen.raw)
     absorb_(bank, seen, error, 1.0 / (weights * np.where(logistic, curvature, 1.0)))
     if not bank.logistic.all():
         _calibrate_(bank, seen, labels, weights)
@@ -163,39 +214,54 @@ def learn_(bank: Bank, seen: Forecast, labels: Array, weights: Array) -> None:
 def absorb_(bank: Bank, seen: Forecast, error: Array, noise: Array) -> Array:
     """One update of rank B with the errors (M, B, C) and noise variances (M, B), then the drift; whitened errors.
 
-    >>> bank = start([Setting(1.0, 0.0, False)], 1, 1)
-    >>> absorb_(bank, forecast(bank, np.ones((1, 1))), np.ones((1, 1, 1)), np.ones((1, 1))).round(4).tolist()
+    The forecast's ``gain`` and ``kernel`` are used up.
+
+    >>> bank = start([[Setting(1.0, 0.0, False)]], [1], 1)
+    >>> absorb_(bank, forecast(bank, [np.ones((1, 1))]), np.ones((1, 1, 1)), np.ones((1, 1))).round(4).tolist()
     [[[0.7071]]]
     """
-    rows = len(seen.phi)
-    total = seen.gain @ seen.phi.T
-    np.einsum("mbb->mb", total)[:] += noise
-    inverse = np.linalg.inv(np.linalg.cholesky(total))
-    half, white = inverse @ seen.gain, inverse @ error
-    keep = (1.0 - bank.drift) ** rows
-    for m, kept in enumerate(keep):
-        mean, covariance, transposed = bank.mean[m], bank.covariance[m], half[m].T
-        mean += transposed @ white[m]
-        dgemm(-kept, transposed, transposed, kept, covariance.T, trans_b=True, overwrite_c=True)  # one pass over R
-        if kept < 1.0:
-            mean *= math.sqrt(kept)
-            covariance.reshape(-1)[:: len(covariance) + 1] += (1.0 - kept) * bank.variance[m]
+    white = np.array(error)
+    keep = (1.0 - bank.drift) ** len(seen.phi[0])
+    fresh = ((1.0 - keep) * bank.variance).tolist()
+    _diagonals(seen.kernel)[:] += noise
+    each = (mean for means in bank.mean for mean in means)
+    for m, (mean, covariance, kept) in enumerate(zip(each, bank.covariance, keep.tolist(), strict=True)):
+        _absorb_one_(mean, covariance, seen.gain[m], white[m], seen.kernel[m], kept)
+        if fresh[m]:
+            _diagonals(covariance)[:] += fresh[m]
     return white
+
+
+def _absorb_one_(mean: Array, covariance: Array, gain: Array, error: Array, total: Array, keep: float) -> None:
+    """The rank B update of one member; ``gain`` becomes H, ``error`` is whitened. BLAS sees the transposes."""
+    root, failed = dpotrf(total.T, lower=1, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError(f"a covariance has lost its positive definiteness in row {failed}")
+    half = dtrsm(1.0, root, gain.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+    white = dtrsm(1.0, root, error.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+    shrink = math.sqrt(keep)
+    dgemm(shrink, white, half, shrink, mean.T, trans_b=1, overwrite_c=1)
+    if covariance.dtype == np.float32:
+        ssyrk(-keep, half.astype(np.float32), keep, covariance.T, lower=1, overwrite_c=1)
+    else:
+        dsyrk(-keep, half, keep, covariance.T, lower=1, overwrite_c=1)
 
 
 def _calibrate_(bank: Bank, seen: Forecast, labels: Array, weights: Array) -> None:
     """One Newton step of a and b on the log-loss, of the least-squares members; the curvature fades over the window."""
     own = ~bank.logistic
     calibration, curvature, proba, logits = (
-        part[own] for part in (bank.calibration, bank.curvature, seen.proba, seen.logits)
+        part[: len(own)][own] for part in (bank.calibration, bank.curvature, seen.proba, seen.logits)
     )
     slack = np.exp(calibration[:, 1:]) * seen.variance[own]
     towards_b = -0.5 * slack / (1.0 + slack)
     weighted = proba * logits
     slope = (logits * labels - weighted).sum(-1) * weights
     bend = ((weighted * logits).sum(-1) - np.square(weighted.sum(-1))) * weights
-    fresh = np.stack([bend.sum(-1), (bend * np.square(towards_b)).sum(-1)], -1)
+    fresh, step = np.empty_like(calibration), np.empty_like(calibration)
+    fresh[:, 0], fresh[:, 1] = bend.sum(-1), (bend * np.square(towards_b)).sum(-1)
     curvature = (1.0 - 1.0 / CALIBRATION_WINDOW) ** len(labels) * curvature + fresh
-    step = np.stack([slope.sum(-1), (slope * towards_b).sum(-1)], -1) / curvature
+    step[:, 0], step[:, 1] = slope.sum(-1), (slope * towards_b).sum(-1)
+    step /= curvature
     bank.curvature[own] = curvature
     bank.calibration[own] = np.clip(calibration + np.clip(step, -0.2, 0.2), -6.0, 6.0)

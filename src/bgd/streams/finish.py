@@ -7,6 +7,7 @@ follow the log-loss by running Newton (Fisher) steps over the last examples, on 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -38,10 +39,10 @@ def finished(finish: Finish, mixed: Array) -> Array:
     return result
 
 
-def follow(finish: Finish, mixed: Array, labels: Array, weights: Array) -> Finish:
-    """The next state, from one-hot labels (B, C) of rows that the members had not learnt.
+def follow(finish: Finish, mixed: Array, labels: Array, weights: Array) -> tuple[Finish, Array]:
+    """The next state, from one-hot labels (B, C) of rows that the members had not learnt, and their probabilities.
 
-    >>> sure = follow(Finish(), np.full((32, 2), [0.7, 0.3]), np.tile([1.0, 0.0], (32, 1)), np.ones(32))
+    >>> sure, _ = follow(Finish(), np.full((32, 2), [0.7, 0.3]), np.tile([1.0, 0.0], (32, 1)), np.ones(32))
     >>> sure.temperature > 0  # all labels were right: be surer
     True
     """
@@ -56,18 +57,23 @@ def follow(finish: Finish, mixed: Array, labels: Array, weights: Array) -> Finis
     kept = (1.0 - 1.0 / CALIBRATION_WINDOW) ** len(labels)
     curvature = kept * finish.temperature_curvature + bend
     information = kept * finish.doubt_curvature + float(weights @ np.square(score))
-    return Finish(
-        float(np.clip(finish.temperature + np.clip(slope / max(curvature, 1e-6), -0.2, 0.2), -2.0, 2.0)),
-        float(np.clip(finish.doubt + np.clip(weights @ score / max(information, 1e-6), -0.3, 0.3), -7.0, -0.5)),
+    following = Finish(
+        _within(finish.temperature + _within(slope / max(curvature, 1e-6), 0.2), 2.0),
+        _within(finish.doubt + _within(float(weights @ score) / max(information, 1e-6), 0.3) + 3.75, 3.25) - 3.75,
         curvature,
         information,
     )
+    return following, total
 
 
 def _sharpened(finish: Finish, mixed: Array) -> tuple[Array, Array]:
-    logits = np.exp(finish.temperature) * np.log(np.maximum(mixed, LEAST))
+    logits = math.exp(finish.temperature) * np.log(np.maximum(mixed, LEAST))
     return logits, softmax(logits)
 
 
 def _wrong(finish: Finish) -> float:
-    return float(1.0 / (1.0 + np.exp(-finish.doubt)))
+    return 1.0 / (1.0 + math.exp(-finish.doubt))
+
+
+def _within(value: float, bound: float) -> float:
+    return min(max(value, -bound), bound)

@@ -34,7 +34,7 @@ class Labels:
         bgd.errors.SettingError: label '1' is of type str, but the labels so far are of type int: convert them first
         """
         known = self.names[0] if self.names else None
-        for value in values:
+        for value in {type(value): value for value in values}.values():
             known = value if known is None else known
             if (kind := _kind(value)) != _kind(known):
                 raise SettingError(
@@ -44,7 +44,7 @@ class Labels:
 
     def add(self, values: Iterable[Any]) -> NDArray[np.int64]:
         """The codes of labels, with new ones for new labels."""
-        return np.array([self.code(value) for value in values], dtype=np.int64)
+        return np.array([self.codes[v] if v in self.codes else self.code(v) for v in values], dtype=np.int64)
 
     def code(self, value: Any) -> int:
         """The code of a label, a new one for a new label."""

@@ -8,6 +8,8 @@ columns that do not matter.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -63,13 +65,27 @@ class FeatureMap:
 
     def apply(self, rows: Array, omega: Array, scale: int) -> Array:
         """The features (B, D) of rows (B, columns)."""
-        linear = [np.ones((len(rows), 1)), _narrow(rows, self.widest) / np.sqrt(scale)]
-        if not self.frequencies:
-            return np.concatenate(linear, 1)
-        angles = rows @ omega
-        size = 1.0 / np.sqrt(self.frequencies)
-        # the Fourier features come first: new columns append to the linear ones
-        return np.concatenate([linear[0], size * np.cos(angles), size * np.sin(angles), linear[1]], 1)
+        return apply((self,), rows, omega, scale)[0]
+
+
+def apply(maps: Sequence[FeatureMap], rows: Array, omegas: Array, scale: int) -> list[Array]:
+    """The features (B, D) of each map, whose Omegas stand side by side; sines of all at once, in single precision.
+
+    >>> [x.shape for x in apply([FeatureMap("linear"), FeatureMap("dense", 2)], np.ones((3, 1)), np.ones((1, 2)), 1)]
+    [(3, 2), (3, 6)]
+    """
+    angles = (rows @ omegas).astype(np.float32)
+    cosines, sines = np.cos(angles), np.sin(angles)
+    ones, scaled, at, result = np.ones((len(rows), 1)), rows / math.sqrt(scale), 0, []
+    for one in maps:
+        parts = [ones, _narrow(scaled, one.widest)]
+        if one.frequencies:
+            own = slice(at, at := at + one.frequencies)
+            size = np.float32(1.0 / math.sqrt(one.frequencies))
+            # the Fourier features come first: new columns append to the linear ones
+            parts[1:1] = [size * cosines[:, own], size * sines[:, own]]
+        result.append(np.concatenate(parts, 1))
+    return result
 
 
 def _narrow(rows: Array, widest: int) -> Array:

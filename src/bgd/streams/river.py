@@ -48,17 +48,20 @@ class StreamClassifier(base.MiniBatchClassifier):
         self._learn([x], [y])
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
-        """Learn the rows one after the other, as river expects; scikit-learn's interface learns batches at once."""
-        for row, value in zip(frame_records(X), y.tolist(), strict=True):
-            self._learn([row], [value])
+        """Learn the rows one after the other, as river expects; scikit-learn's interface learns batches at once.
+
+        A row that cannot be used is refused before any is learnt.
+        """
+        self._learn(frame_records(X), y.tolist())
 
     def _learn(self, rows: list[Any], labels: list[Any]) -> None:
-        table = _table(self._mixture, rows)
+        table = _table(self._mixture, rows, labels)
         for y in labels:
             if y is None or y != y:
                 raise SettingError(f"y={y!r} is no label: drop that example")
         self._labels.check(labels)
-        self._mixture.learn(table, self._labels.add(labels), np.ones(len(labels)))
+        for row in range(len(table)):
+            self._mixture.learn(table.take([row]), self._labels.add(labels[row : row + 1]), np.ones(1))
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """The probability of each class so far; empty before the first example."""
@@ -94,16 +97,19 @@ class StreamRegressor(base.MiniBatchRegressor):
         self._learn([x], [y])
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
-        """Learn the rows one after the other, as river expects; scikit-learn's interface learns batches at once."""
-        for row, value in zip(frame_records(X), y.tolist(), strict=True):
-            self._learn([row], [value])
+        """Learn the rows one after the other, as river expects; scikit-learn's interface learns batches at once.
+
+        A row that cannot be used is refused before any is learnt.
+        """
+        self._learn(frame_records(X), y.tolist())
 
     def _learn(self, rows: list[Any], targets: list[Any]) -> None:
-        table = _table(self._mixture, rows)
+        table = _table(self._mixture, rows, targets)
         for y in targets:
-            if not math.isfinite(y):
+            if not (isinstance(y, int | float | np.number) and math.isfinite(y)):
                 raise SettingError(f"y={y!r} is no target: drop that example")
-        self._mixture.learn(table, np.array(targets, dtype=np.float64)[:, None], np.ones(len(targets)))
+        for row in range(len(table)):
+            self._mixture.learn(table.take([row]), np.array([[float(targets[row])]]), np.ones(1))
 
     def predict_one(self, x: dict[Any, Any]) -> float:
         """The mean of what will be observed; 0 before the first example."""
@@ -114,13 +120,15 @@ class StreamRegressor(base.MiniBatchRegressor):
         return pd.Series(self._predict(frame_records(X)), index=X.index, dtype=float)
 
     def _predict(self, rows: list[Any]) -> Any:
-        if not self._mixture.banks or not rows:
+        if self._mixture.bank is None or not rows:
             return np.zeros(len(rows))
         return self._mixture.predict(_table(self._mixture, rows))[:, 0]
 
 
-def _table(mixture: ClassMixture | TargetMixture, rows: list[Any]) -> Table:
+def _table(mixture: ClassMixture | TargetMixture, rows: list[Any], labels: list[Any] | None = None) -> Table:
     """The rows as a table that the mixture accepts."""
+    if labels is not None and len(labels) != len(rows):
+        raise SettingError(f"X and y have inconsistent numbers of rows: {len(rows)} and {len(labels)}")
     table = Table(None, [dict(row) for row in rows])
     mixture.encoder.check(table)
     return table

@@ -18,10 +18,11 @@ from bgd.errors import BGDError
 from bgd.files import write_atomically
 from bgd.streams.checking import check_arrays, check_header, check_stored, finite
 from bgd.streams.classes import ClassMixture
+from bgd.streams.deep import Net, deep_sizes
 from bgd.streams.encoding import Encoder
 from bgd.streams.filters import Bank
 from bgd.streams.finish import Finish
-from bgd.streams.mixture import Group, Mixture
+from bgd.streams.mixture import Group, Mixture, frequencies
 from bgd.streams.scaling import Scaling, empty
 from bgd.streams.targets import TargetMixture
 
@@ -43,7 +44,7 @@ def save_mixture(path: Path, mixture: Mixture, extra: dict[str, Any]) -> None:
         "scale": encoder.scale,
         "columns": list(encoder.columns),
         "extra": extra,
-        **({"finish": list(mixture.finish)} if isinstance(mixture, ClassMixture) else {}),
+        "finish": list(mixture.finish) if isinstance(mixture, ClassMixture) else [],
     }
     buffer = io.BytesIO()
     text = np.frombuffer(_json(header).encode(), dtype=np.uint8)
@@ -63,12 +64,17 @@ def load_mixture(path: Path, kind: type[M], groups: tuple[Group, ...]) -> tuple[
     columns = {name: i for i, name in enumerate(header["columns"])}
     scaling = Scaling(*(arrays[f"scaling.{name}"] for name in Scaling._fields))
     mixture.encoder = Encoder(header["width"], header["scale"], columns, arrays["indicator"], scaling)
-    for g, group in enumerate(groups):
-        mixture.omegas.append(group[0].draw(len(columns), header["scale"], header["seed"]))
-        mixture.banks.append(Bank(*(arrays[f"bank{g}.{name}"] for name in Bank._fields)))
+    mixture.omegas = frequencies(mixture.maps, len(columns), header["scale"], header["seed"])
+    sizes = {"mean": len(groups), "covariance": len(arrays["variance"])}
+    mixture.bank = Bank._make(
+        tuple(arrays[f"{name}{i}"] for i in range(sizes[name])) if name in sizes else arrays[name]
+        for name in Bank._fields
+    )
     mixture.weights = arrays["weights"]
     if isinstance(mixture, ClassMixture):
         mixture.finish = Finish(*finite("finish", header["finish"], len(Finish._fields)))
+        net_sizes = deep_sizes(mixture.bank.mean[0].shape[1] - 1, mixture.outputs)
+        mixture.net = Net(net_sizes, *(arrays[f"deep.{name}"] for name in Net._fields[1:]))
     if isinstance(mixture, TargetMixture):
         mixture.shape, mixture.rate = arrays["shape"], arrays["rate"]
         mixture.scaling = Scaling(*(arrays[f"targets.{name}"] for name in Scaling._fields))
@@ -89,8 +95,10 @@ def _of_that_size(kind: type[M], groups: tuple[Group, ...], header: dict[str, An
 def _arrays(mixture: Mixture) -> Arrays:
     arrays = {"weights": mixture.weights, "indicator": mixture.encoder.indicator}
     arrays |= {f"scaling.{name}": part for name, part in mixture.encoder.scaling._asdict().items()}
-    for g, bank in enumerate(mixture.banks):
-        arrays |= {f"bank{g}.{name}": part for name, part in bank._asdict().items()}
+    for name, part in mixture.bank._asdict().items() if mixture.bank is not None else ():
+        arrays |= {f"{name}{i}": own for i, own in enumerate(part)} if isinstance(part, tuple) else {name: part}
+    if isinstance(mixture, ClassMixture) and mixture.net is not None:
+        arrays |= {f"deep.{name}": getattr(mixture.net, name) for name in Net._fields[1:]}
     if isinstance(mixture, TargetMixture):
         arrays |= {"shape": mixture.shape, "rate": mixture.rate}
         arrays |= {f"targets.{name}": part for name, part in mixture.scaling._asdict().items()}

@@ -54,11 +54,14 @@ def observe(scaling: Scaling, x: Array) -> Scaling:
     Scaling(seen=array([2.]), mean=array([2.]), variance=array([1.]))
     """
     count, mean, variance = scaling
-    there = ~np.isnan(x)
-    fresh = there.sum(0)
+    missing = np.isnan(x)
     with np.errstate(over="ignore", invalid="ignore"):
-        limit = np.where((count >= TRUSTED) & (variance > 0), WILD * np.sqrt(variance), np.inf)
-        away = np.clip(np.where(there, x - mean, 0.0), -limit, limit)
+        limit = WILD * np.sqrt(variance)
+        limit[(count < TRUSTED) | (variance <= 0)] = np.inf
+        away = x - mean
+        away[missing] = 0.0
+        np.maximum(np.minimum(away, limit, out=away), -limit, out=away)
+        fresh = len(x) - missing.sum(0)
         total = np.maximum(count + fresh, 1.0)
         shift = away.sum(0) / total
         squares = (count * variance + np.square(away).sum(0)) / total - np.square(shift)
@@ -75,9 +78,13 @@ def standardise(scaling: Scaling, x: Array) -> Array:
     """
     std = np.sqrt(scaling.variance)
     usable = std > 1e-9 * np.abs(scaling.mean)
-    z = np.where(usable & ~np.isnan(x), (x - scaling.mean) / np.where(usable, std, 1.0), 0.0)
-    beyond = np.maximum(np.abs(z) - BOUND, 0.0)
-    if not beyond.any():
+    std[~usable] = 1.0
+    z: Array = (x - scaling.mean) / std
+    z[np.isnan(z)] = 0.0
+    z[:, ~usable] = 0.0
+    size = np.abs(z)
+    if not (size > BOUND).any():
         return z
-    result: Array = np.copysign(np.minimum(np.abs(z), BOUND) + np.minimum(np.log1p(beyond), BOUND), z)
+    beyond = np.maximum(size - BOUND, 0.0)
+    result: Array = np.copysign(np.minimum(size, BOUND) + np.minimum(np.log1p(beyond), BOUND), z)
     return result

@@ -10,14 +10,13 @@ the data stays what it was.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, logsumexp
 
 from bgd.streams.encoding import Table
-from bgd.streams.filters import Array, Forecast, absorb_
+from bgd.streams.filters import Array, Bank, absorb_
 from bgd.streams.maps import FeatureMap
 from bgd.streams.mixture import Group, Mixture, chunks, members
 from bgd.streams.scaling import Scaling, empty, observe
@@ -46,7 +45,7 @@ class TargetMixture(Mixture):
 
     >>> learner = TargetMixture(MEMBERS)
     >>> x = np.linspace(-1, 1, 64)[:, None]
-    >>> learner.learn(Table(x), 3 * x + 100, np.ones(64))
+    >>> surprise = learner.learn(Table(x), 3 * x + 100, np.ones(64))
     >>> abs(learner.predict(Table(x[:1])).item() - 97.0) < 1.0
     True
     """
@@ -59,12 +58,18 @@ class TargetMixture(Mixture):
 
     def predict(self, table: Table) -> Array:
         """The mean of every output, (B, K)."""
+        return self.in_parts(self._predict, table)
+
+    def _predict(self, table: Table) -> Array:
         raw, _, _ = self._latent(table)
         result: Array = self.scaling.mean + self._scale() * np.einsum("m,mbk->bk", self.weights, raw)
         return result
 
     def std(self, table: Table, epistemic: bool = False) -> Array:
         """The std of every output, (B, K): of what will be observed, or the epistemic part, which more data removes."""
+        return self.in_parts(lambda part: self._std(part, epistemic), table)
+
+    def _std(self, table: Table, epistemic: bool) -> Array:
         raw, variance, noise = self._latent(table)
         mean = np.einsum("m,mbk->bk", self.weights, raw)
         within = noise[:, None, :] * (variance[..., None] + (0.0 if epistemic else 1.0))
@@ -74,56 +79,56 @@ class TargetMixture(Mixture):
 
     def _latent(self, table: Table) -> tuple[Array, Array, Array]:
         """F (M, B, K), v (M, B) and E[s^2] (M, K) on the scale of the standardised targets."""
-        _, forecasts = self.expect(table)
-        raw = np.concatenate([f.raw for f in forecasts])
-        return raw, np.concatenate([f.variance for f in forecasts]), self.rate / (self.shape - 1.0)[:, None]
+        _, seen = self.expect(table)
+        return seen.raw, seen.variance, self.rate / (self.shape - 1.0)[:, None]
 
     def _scale(self) -> Array:
         return _std(self.scaling)
 
-    def learn(self, table: Table, targets: Array, importance: Array) -> None:
-        """Learn targets (B, K), each row with its weight above 0."""
-        for part in chunks(len(table)):
-            self._learn_chunk(table[part], targets[part], importance[part])
+    def learn(self, table: Table, targets: Array, importance: Array) -> Array:
+        """Learn targets (B, K), each row with its weight above 0; returns -log p of each, before it was learnt.
 
-    def _learn_chunk(self, table: Table, targets: Array, importance: Array) -> None:
-        if not self.banks:
+        The density is that of targets on the running standardisation.
+        """
+        return np.concatenate([self._learn_chunk(table[p], targets[p], importance[p]) for p in chunks(len(table))])
+
+    def _learn_chunk(self, table: Table, targets: Array, importance: Array) -> Array:
+        if self.bank is None:
             self.scaling = empty(targets.shape[1])
             self.shape = np.full(len(self.weights), SHAPE)
             self.rate = np.full((len(self.weights), targets.shape[1]), RATE)
-        forecasts = self.prepare(table, targets.shape[1])
-        if self._rescale(observe(self.scaling, targets)):
-            forecasts = [f._replace(raw=f.phi @ bank.mean) for f, bank in zip(forecasts, self.banks, strict=True)]
-        errors = [(targets - self.scaling.mean) / self._scale() - f.raw for f in forecasts]
-        logs = self._log_densities(forecasts, errors)
-        at = 0
-        for bank, seen, error in zip(self.banks, forecasts, errors, strict=True):
-            white = absorb_(bank, seen, error, np.broadcast_to(1.0 / importance, seen.variance.shape))
-            own = slice(at, at := at + len(bank.drift))
-            keep = (1.0 - np.maximum(bank.drift, FADING)) ** len(table)
-            self.shape[own] = keep * self.shape[own] + (1.0 - keep) * SHAPE + importance.sum() / 2
-            fading = keep[:, None]
-            self.rate[own] = fading * self.rate[own] + (1.0 - fading) * RATE / 10 + np.square(white).sum(1) / 2
+        bank, seen = self.prepare(table, targets.shape[1])
+        raw = seen.raw
+        if self._rescale(bank, observe(self.scaling, targets)):
+            raw = np.concatenate([x @ mean for x, mean in zip(seen.phi, bank.mean, strict=True)])
+        error = (targets - self.scaling.mean) / self._scale() - raw
+        logs = self._log_densities(seen.variance, error)
+        white = absorb_(bank, seen, error, np.broadcast_to(1.0 / importance, seen.variance.shape))
+        keep = (1.0 - np.maximum(bank.drift, FADING)) ** len(table)
+        self.shape = keep * self.shape + (1.0 - keep) * SHAPE + importance.sum() / 2
+        fading = keep[:, None]
+        self.rate = fading * self.rate + (1.0 - fading) * RATE / 10 + np.square(white).sum(1) / 2
+        surprise: Array = -logsumexp(logs, axis=0, b=self.weights[:, None])
         self.reweigh(np.maximum(logs, logs.max(0) + LEAST_LOG), importance)
+        return surprise
 
-    def _log_densities(self, forecasts: list[Forecast], errors: Sequence[Array]) -> Array:
+    def _log_densities(self, variance: Array, error: Array) -> Array:
         """Log p of each example under each member, (M, B), all outputs together."""
-        variance = np.concatenate([f.variance for f in forecasts])[..., None]
-        square = np.square(np.concatenate(errors))
+        spread = variance[..., None]
         a, b = self.shape[:, None, None], self.rate[:, None, :]
-        gammas = gammaln(a + 0.5) - gammaln(a) - 0.5 * np.log(2 * np.pi * b * (1.0 + variance))
-        result: Array = (gammas - (a + 0.5) * np.log1p(square / (2 * b * (1.0 + variance)))).sum(-1)
+        gammas = gammaln(a + 0.5) - gammaln(a) - 0.5 * np.log(2 * np.pi * b * (1.0 + spread))
+        result: Array = (gammas - (a + 0.5) * np.log1p(np.square(error) / (2 * b * (1.0 + spread)))).sum(-1)
         return result
 
-    def _rescale(self, new: Scaling) -> bool:
+    def _rescale(self, bank: Bank, new: Scaling) -> bool:
         """Rewrite weights and noise for a new standardisation of the targets; whether it has changed."""
         ratio, shift = self._scale() / _std(new), (self.scaling.mean - new.mean) / _std(new)
         fresh, self.scaling = not self.scaling.seen.any(), new
         if fresh:
             return False
-        for bank in self.banks:
-            bank.mean[:] *= ratio
-            bank.mean[:, 0, :] += shift
+        for mean in bank.mean:
+            mean *= ratio
+            mean[:, 0, :] += shift
         self.rate *= np.square(ratio)
         return True
 

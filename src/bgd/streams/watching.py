@@ -61,6 +61,7 @@ class Counts:
     recent_error: float = 0.0
     recent_surprise: float = 0.0
     recent_std: float = 0.0
+    raised: int = 0
     alarms: list[dict[str, Any]] = field(default_factory=list)
     """The last ten, each with its line."""
     last_error: str = ""
@@ -83,8 +84,9 @@ class Watcher:
 
     def __init__(self, target: str, *, regression: bool = False, alarm_every: float = 10_000) -> None:
         self.target, self.regression = target, regression
-        self.estimator: StreamClassifier | StreamRegressor = StreamRegressor() if regression else StreamClassifier()
-        self.surprise_alarm, self.std_alarm = DriftAlarm(alarm_every), DriftAlarm(alarm_every)
+        kind = StreamRegressor if regression else StreamClassifier
+        self.estimator: StreamClassifier | StreamRegressor = kind(alarms_per=float(alarm_every))
+        self.std_alarm = DriftAlarm(alarm_every)
         self.counts, self.reader = Counts(), Reader()
 
     def read(self, content: bytes) -> Outcome | None:
@@ -118,13 +120,16 @@ class Watcher:
                 raise LineError(f"{name!r} is infinite")
         label = self._label(row[self.target])
         predicted = self._predict(features, label)
+        counts = self.counts
         if label is not None:
             self.estimator.partial_fit([features], [label])
-        counts = self.counts
+            alarm = next((event for event in self.estimator.events_[-1:] if event.at == counts.learnt), None)
+        else:
+            alarm = self.std_alarm.update(predicted["std"]) if "std" in predicted else None
         counts.lines += not counted
         counts.learnt += label is not None
         counts.unlabelled += label is None
-        outcome = Outcome(line=counts.lines, label=label, alarm=self._alarm(predicted), **predicted)
+        outcome = Outcome(line=counts.lines, label=label, alarm=alarm, **predicted)
         self._count(outcome)
         return outcome
 
@@ -157,16 +162,11 @@ class Watcher:
             found["surprise"] = -math.log(max(of_label, SMALLEST))
         return found
 
-    def _alarm(self, predicted: dict[str, Any]) -> Event | None:
-        """Of the surprise where there is a label, else of the epistemic std."""
-        if "surprise" in predicted:
-            return self.surprise_alarm.update(predicted["surprise"])
-        return self.std_alarm.update(predicted["std"]) if "std" in predicted else None
-
     def _count(self, outcome: Outcome) -> None:
         counts = self.counts
         if outcome.alarm is not None:
-            kind = "uncertainty" if outcome.surprise is None else "surprise"
+            kind = "uncertainty" if outcome.label is None else "surprise"
+            counts.raised += 1
             counts.alarms = [*counts.alarms, {"line": outcome.line, "of": kind}][-10:]
         if outcome.std is not None:
             counts.recent_std += self._rate() * (outcome.std - counts.recent_std)
@@ -202,7 +202,6 @@ def save_watcher(watcher: Watcher, folder: Path, position: int) -> None:
         "learner": learner,
         "reader": asdict(watcher.reader),
         "counts": asdict(watcher.counts),
-        "surprise_alarm": watcher.surprise_alarm.state_dict(),
         "std_alarm": watcher.std_alarm.state_dict(),
     }
     write_atomically(folder / "watch.json", json.dumps(state).encode())
@@ -235,16 +234,15 @@ def load_watcher(watcher: Watcher, folder: Path) -> int:
 
 def _watcher_of(like: Watcher, folder: Path, state: dict[str, Any]) -> tuple[Watcher, int]:
     """The watcher of a state, every entry of which is checked, and its position in the stream."""
-    watcher = Watcher(like.target, regression=like.regression, alarm_every=like.surprise_alarm.every)
+    watcher = Watcher(like.target, regression=like.regression, alarm_every=like.std_alarm.every)
     watcher.reader, watcher.counts = _reader_of(state["reader"]), _counts_of(state["counts"])
     name = state["learner"]
     if name != (f"learner-{watcher.counts.lines}.bgd" if watcher.counts.learnt else ""):
         raise ValueError(f"'learner' is {name!r}")
     if name:
         watcher.estimator = type(watcher.estimator).load(folder / name)
-    watcher.surprise_alarm.load_state_dict(state["surprise_alarm"])
     watcher.std_alarm.load_state_dict(state["std_alarm"])
-    if {watcher.surprise_alarm.every, watcher.std_alarm.every} != {like.surprise_alarm.every}:
+    if {watcher.estimator.alarms_per, watcher.std_alarm.every} != {like.std_alarm.every}:
         raise ValueError("the alarms are of another rate")
     return watcher, whole("position", state["position"])
 
@@ -275,5 +273,5 @@ def _settings(watcher: Watcher) -> dict[str, Any]:
     return {
         "target": watcher.target,
         "regression": watcher.regression,
-        "alarms-per": watcher.surprise_alarm.every,
+        "alarms-per": watcher.std_alarm.every,
     }

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 from filelock import FileLock
-from small_runs import BGD, RUNS, small
+from small_runs import AGNOSTIC, BGD, EVERY, RUNS, small
 
 from bgd.cli import main
 from bgd.runs import Options, RunError, run
@@ -39,7 +39,10 @@ needs_ray = pytest.mark.skipif(
 OFTEN = Options(checkpoint_seconds=0.05)
 LENGTH = 1000  # iterations: some seconds, in which something can happen to the run
 STREAM = {"kind": "continuous", "iterations": LENGTH, "batch_size": 16}
-LONG = {seed: small("bgd", STREAM, "continuous task-agnostic", BGD, seed=seed) for seed in (1, 2)}
+LONG = {
+    1: small("bgd", STREAM, AGNOSTIC, BGD, seed=1),
+    2: small("online-ewc", STREAM, AGNOSTIC, EVERY, seed=2),  # nearly always in the middle of a consolidation
+}
 
 
 def silent(job, progress):
@@ -109,6 +112,16 @@ def processes_with(text):
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if text.encode() in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+    return found
+
+
+def marked(mark):
+    """The processes that inherited this mark in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"BGD_TEST_MARK={mark}".encode() in (folder / "environ").read_bytes():
                 found.append(int(folder.name))
     return found
 
@@ -186,7 +199,7 @@ def test_failed_workers_are_replaced_as_long_as_the_run_gets_further(
     cluster, same_as_in_this_process, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(scheduling, "FAILURES", 1)
-    (job,) = jobs = jobs_in(tmp_path, [LONG[1]], OFTEN)
+    (job,) = jobs = jobs_in(tmp_path, [LONG[2]], OFTEN)
     strikes = [signal.SIGTERM, signal.SIGKILL]  # a node that shuts down ends its workers; one that fails kills them
     reached = [0]
 
@@ -349,8 +362,8 @@ def test_a_missing_ray_names_the_command_that_installs_it(monkeypatch):
 @needs_ray
 def test_the_interrupted_command_saves_and_ends_its_cluster(tmp_path):
     """As from a terminal: Ctrl-C goes to all processes of the group, those of Ray too."""
-    command = [sys.executable, "-m", "bgd.cli", "run", "digits", "--preset", "smoke", "--row", "sgd", "--jobs", "1"]
-    command += ["--column", "continuous permuted", "--seeds", "1-9", "--executor", "ray", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "bgd.cli", "run", "digits", "--preset", "smoke", "--row", "SGD", "--jobs", "1"]
+    command += ["--column", "fading tasks", "--seeds", "1-9", "--executor", "ray", "--out", str(tmp_path)]
     before = set(Path("/tmp").glob("bgd-ray-*"))
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     with as_soon_as(lambda: list(tmp_path.rglob("metrics.jsonl")), lambda: os.killpg(process.pid, signal.SIGINT)):
@@ -378,3 +391,31 @@ def test_an_address_for_another_executor_is_wrong_usage(tmp_path, capsys):
     assert ended.value.code == 2
     assert "--ray-address" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+@needs_ray
+@pytest.mark.skipif("BGD_ATTACKS" not in os.environ, reason="takes a minute: a part of docs/reliability.md")
+def test_after_the_head_is_killed_nothing_is_left_and_resuming_gives_the_same_bytes(tmp_path):
+    """Without its head, Ray ends its processes and the command itself."""
+    command = ["digits", "--preset", "smoke", "--row", "BGD", "--column", "fading tasks", "--seeds", "1"]
+    command += ["--set", "stream.iterations=3000"]
+    mark = {"BGD_TEST_MARK": str(tmp_path), "RAY_gcs_rpc_server_reconnect_timeout_s": "2"}  # by default 60
+    ray_run = [sys.executable, "-m", "bgd", "run", *command, "--executor", "ray", "--out", str(tmp_path / "ray")]
+    process = subprocess.Popen(ray_run, env=os.environ | mark, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not list(tmp_path.rglob("metrics.jsonl")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    for pid in set(processes_with("gcs_server")) & set(marked(str(tmp_path))):
+        os.kill(pid, signal.SIGKILL)
+    assert process.wait(120) == 1
+    deadline = time.monotonic() + 120
+    while left := marked(str(tmp_path)):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+    (folder,) = (path.parent for path in tmp_path.rglob("config.json"))
+    assert not (folder / "result.json").exists()
+    for arguments in (["resume", str(folder)], ["run", *command, "--out", str(tmp_path / "alone")]):
+        with pytest.raises(SystemExit, match="0"):
+            main([*arguments, "--quiet", "--executor", "serial"])
+    one, two = (path.read_bytes() for path in tmp_path.rglob("result.json"))
+    assert one == two

@@ -61,7 +61,6 @@ EXPERIMENT = Experiment(
     shows="At the paper's larger std_init the noise of E[g eps] can make stds explode in the first iterations: every "
     "unit dies, and the accuracy stays at chance. Each run has 250 iterations on one task, 198 in split learning; it "
     "counts as collapsed where it warns of it.",
-    source="No table of the paper: it does not mention the collapse",
     setup=Setup(
         data=PADDED,
         scenario="continuous task-agnostic",

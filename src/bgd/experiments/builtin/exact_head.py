@@ -43,15 +43,12 @@ EXPERIMENT = Experiment(
         ),
         "Exact head, patches": Row(
             method="exact-head",
-            settings={"features": "patches", "units": 400, "precision": "bfloat16"},
-            columns={
-                **dict.fromkeys(GREY, RowInColumn(settings={"units": 220, "size": 10, "pool": 3})),
-                CIFAR: RowInColumn(settings={"ridge": 0.03}),
-            },
+            settings={"features": "patches", "units": 220, "size": 10, "pool": 3, "precision": "bfloat16"},
+            only=GREY,
         ),
         MIRRORED: Row(
             method="exact-head",
-            settings={"features": "patches", "units": 800, "ridge": 0.03, "mirror": True, "precision": "bfloat16"},
+            settings={"features": "patches", "units": 320, "ridge": 0.03, "mirror": True},
             only=(CIFAR,),
         ),
         "BGD": Row(method="bgd", only=GREY),
@@ -80,15 +77,18 @@ EXPERIMENT = Experiment(
                 MIRRORED: {"units": 100},
             },
         ),
-        "paper": Preset(expected_time="3 h", about="all images, ten seeds of the features and of the order of images"),
+        "paper": Preset(expected_time="2 h", about="all images, ten seeds of the features and of the order of images"),
     },
     notes=(
-        "Fourier: 6,000 features of one length scale, the median distance between the first images. Patches are "
-        "whitened, from the first 1,024 images, two-sided and pooled: 220 of 10 x 10, 3 x 3 regions, for grey images "
-        "(D = 3,961); 400 of 6 x 6, 2 x 2 regions, for CIFAR10 (D = 3,201). "
-        "Mirrored: 320 patches, and each image is also learnt mirrored left to right. "
-        "Features are made without labels or pretraining.",
-        "Length scale, sizes, threshold and ridge were chosen on a part of the training images, not on test images.",
+        "Fourier: 6,000 features of one length scale, the median distance between the first images; on MNIST each sees "
+        "a random square of the image, 7 to 20 pixels a side. Patches are whitened, from the first 1,024 images, "
+        "two-sided and pooled: 220 of 10 x 10, 3 x 3 regions, for grey images (D = 3,961). "
+        "Mirrored: 320 of 6 x 6, 2 x 2 regions (D = 2,561), and each image is also learnt mirrored left to right. "
+        "Features are made without labels or pretraining; those of grey images and their products are bfloat16, the "
+        "sums float64.",
+        "Windows, length scale, sizes, threshold and ridge were chosen on a part of the training images, not on test "
+        "images: with 2,000 features windows gain 0.9 on 10,000 images held out of MNIST's, and, with 1,000, lose 0.2 "
+        "on those of Fashion-MNIST, which does without.",
         "In the preset smoke the embedded digits replace the images: its numbers mean nothing.",
     ),
 )

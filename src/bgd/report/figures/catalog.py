@@ -35,7 +35,7 @@ KINDS: Final[dict[Figure, Callable[[Comparison], Iterator[Plot]]]] = {
 def draw_plots(comparison: Comparison) -> list[Plot]:
     """All figures that the results allow, those of the paper's kind first.
 
-    The declaration's ``figures`` select which are drawn beside the overview; without a declaration, all.
+    The declaration's ``figures`` select which are drawn beside the overview, in its order; without a declaration, all.
 
     >>> from bgd.report.summary import compare
     >>> draw_plots(compare([]))
@@ -43,5 +43,5 @@ def draw_plots(comparison: Comparison) -> list[Plot]:
     """
     experiment = comparison.experiment
     selected = experiment.figures if experiment and experiment.figures else tuple(KINDS)
-    drawers = [*OVERVIEW, *(draw for kind, draw in KINDS.items() if kind in selected)]
+    drawers = [*OVERVIEW, *(KINDS[kind] for kind in selected)]
     return [plot for draw in drawers for plot in draw(comparison)]

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from bgd.report.figures.alarms import draw_with_alarms, find_marks
 from bgd.report.figures.labels import column_file_suffix, column_suffix, describe_seeds, looks_of, row_label
 from bgd.report.figures.lines import Series, describe_ends, draw_lines, make_series
 from bgd.report.figures.style import Look
@@ -48,15 +49,15 @@ def plot_learning_curves(comparison: Comparison) -> Iterator[Plot]:
         curves = _collect(comparison, column)
         seeds = describe_seeds(comparison.column(column))
         suffix, file_suffix = column_suffix(comparison, column), column_file_suffix(comparison, column)
-        if curves.accuracy:
-            prequential = any(run.prequential for entry in comparison.column(column) for run in entry.runs)
-            title = ("Accuracy over time" if curves.loss or prequential else "Test accuracy over time") + suffix
+        if any(run.prequential for entry in comparison.column(column) for run in entry.runs):
+            if curves.accuracy:
+                yield _plot_windows(comparison, column, curves, seeds)
+        elif curves.accuracy:
+            title = ("Accuracy over time" if curves.loss else "Test accuracy over time") + suffix
             yield Plot(
                 f"learning-curves{file_suffix}",
                 title,
-                (WINDOWS if prequential else TASKS)
-                + " Beside it the accuracy on training images." * bool(curves.loss)
-                + seeds,
+                TASKS + " Beside it the accuracy on training images." * bool(curves.loss) + seeds,
                 describe_ends(curves.accuracy),
                 partial(draw_lines, curves.accuracy, curves.looks, title=title, xlabel="iteration", whole_x=True),
                 secondary=not first,
@@ -74,6 +75,19 @@ def plot_learning_curves(comparison: Comparison) -> Iterator[Plot]:
             )
         if curves.training_loss:
             yield _plot_training_loss(curves, suffix, file_suffix, seeds)
+
+
+def _plot_windows(comparison: Comparison, column: str, curves: _Curves, seeds: str) -> Plot:
+    """Accuracy of predictions before learning, with the alarms of the best learner."""
+    marks = find_marks(comparison, column)
+    title = "Accuracy over time" + column_suffix(comparison, column)
+    return Plot(
+        f"learning-curves{column_file_suffix(comparison, column)}",
+        title,
+        WINDOWS + (marks.describe() if marks else "") + seeds,
+        describe_ends(curves.accuracy),
+        partial(draw_with_alarms, curves.accuracy, curves.looks, marks.iterations if marks else (), title),
+    )
 
 
 def _plot_training_loss(curves: _Curves, suffix: str, file_suffix: str, seeds: str) -> Plot:

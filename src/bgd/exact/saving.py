@@ -1,0 +1,74 @@
+"""A learner as one file of arrays: the same bits when it is read again, and nothing in the file can run."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bgd.exact.head import ExactError
+from bgd.exact.learner import ExactLearner
+from bgd.files import write_atomically
+
+
+def save(learner: ExactLearner, path: str | Path) -> None:
+    """Write all that a learner has learnt, features included, as numpy's .npz; the file is replaced whole.
+
+    >>> import tempfile
+    >>> from bgd.exact.features import Identity
+    >>> learner, again = ExactLearner(Identity, outputs=1), ExactLearner(Identity, outputs=1)
+    >>> learner.learn(torch.ones(3, 2), torch.ones(3, 1))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(learner, Path(folder, "learner.npz"))
+    ...     load(again, Path(folder, "learner.npz"))
+    >>> torch.equal(learner.solution().posterior.mean, again.solution().posterior.mean)
+    True
+    """
+    arrays: list[np.ndarray[Any, Any]] = []
+    header = np.array(json.dumps(_without_arrays(learner.state_dict(), arrays)))
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, header=header, **{str(i): array for i, array in enumerate(arrays)})
+    write_atomically(Path(path), buffer.getvalue())
+
+
+def load(learner: ExactLearner, path: str | Path) -> None:
+    """Read what was saved into a learner made with the same arguments; it is as it was where that fails.
+
+    Raises:
+        ExactError: where the file is not one of :func:`save`, or is damaged.
+    """
+    try:
+        with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as file:
+            arrays = {name: torch.from_numpy(file[name]) for name in file.files if name != "header"}
+            state = _with_arrays(json.loads(str(file["header"])), arrays)
+        learner.load_state_dict(state)
+    except (OSError, EOFError, KeyError, ValueError, TypeError, RuntimeError, zipfile.BadZipFile) as error:
+        wanted = "give a file of save(), and a learner of the same arguments"
+        raise ExactError(f"{path} holds no such learner ({error}): {wanted}") from error
+
+
+def _without_arrays(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+    """JSON, in which {"array": i} stands for an array."""
+    if isinstance(value, torch.Tensor):
+        arrays.append(value.detach().cpu().numpy())
+        return {"array": len(arrays) - 1}
+    if isinstance(value, dict):
+        return {"dict": {name: _without_arrays(part, arrays) for name, part in value.items()}}
+    if isinstance(value, list | tuple):
+        return [_without_arrays(part, arrays) for part in value]
+    return value
+
+
+def _with_arrays(value: Any, arrays: dict[str, torch.Tensor]) -> Any:
+    if isinstance(value, list):
+        return [_with_arrays(part, arrays) for part in value]
+    if isinstance(value, dict):
+        if "array" in value:
+            return arrays[str(value["array"])]
+        return {name: _with_arrays(part, arrays) for name, part in value["dict"].items()}
+    return value
