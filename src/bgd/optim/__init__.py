@@ -8,6 +8,7 @@ from bgd.optim.diagnostics import CollapseWarning, SettingsWarning
 from bgd.optim.estimators.batched import BatchedStep
 from bgd.optim.estimators.distributed import DistributedBGD
 from bgd.optim.finder import StdSearch, find_std_init
+from bgd.optim.foovb import FOOVB
 from bgd.optim.ivon import IVON
 from bgd.optim.mesu import MESU
 from bgd.optim.upgd import UPGD
@@ -15,6 +16,7 @@ from bgd.optim.upgd import UPGD
 __all__ = [
     "BGD",
     "BONG",
+    "FOOVB",
     "IVON",
     "MESU",
     "UPGD",
