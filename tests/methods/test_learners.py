@@ -22,6 +22,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "noisy-adam": {"train_size": 96},
     "noisy-kfac": {"train_size": 96},
     "exact-head": {"units": 30},
+    "foo-vb": {"mc_samples": 4, "antithetic": True},
 }
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((name, REQUIRED.get(name, {})) for name in METHODS),
@@ -229,7 +230,7 @@ def test_every_learner_learns(name, settings, scenarios, heads_of, make_net, mak
         {"lr": 0.1}
         if settings.get("optimizer", name) in ("sgd", "upgd", "continual-backprop")
         else {}
-        if name in ("bgd", "mesu", "bong", "ivon", "badam", "exact-head")
+        if name in ("bgd", "mesu", "bong", "ivon", "badam", "foo-vb", "exact-head")
         else {"lr": 0.02}
     )
     learner = create(name, make_net(2), heads_of(scenario), scenario, **{**settings, **slow})

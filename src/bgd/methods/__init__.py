@@ -23,6 +23,7 @@ from bgd.methods.common.posterior import PosteriorLearner
 from bgd.methods.common.types import Learner, MethodError
 from bgd.methods.continual_backprop import ContinualBackpropLearner
 from bgd.methods.ewc import EWC
+from bgd.methods.foovb import FOOVBLearner
 from bgd.methods.ivon import IVONLearner
 from bgd.methods.kfac import KFAC
 from bgd.methods.l2 import L2
@@ -59,6 +60,7 @@ __all__ = [
     "Base",
     "Categorical",
     "ContinualBackpropLearner",
+    "FOOVBLearner",
     "Gaussian",
     "IVONLearner",
     "Laplace",

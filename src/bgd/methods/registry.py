@@ -21,6 +21,7 @@ from bgd.methods.common.types import Learner, MethodError
 from bgd.methods.continual_backprop import ContinualBackpropLearner
 from bgd.methods.ewc import EWC
 from bgd.methods.exact_head import ExactHead
+from bgd.methods.foovb import FOOVBLearner
 from bgd.methods.ivon import IVONLearner
 from bgd.methods.kfac import KFAC
 from bgd.methods.l2 import L2
@@ -64,6 +65,7 @@ METHODS: dict[str, type[Base]] = {
     "bong": BONGLearner,
     "ivon": IVONLearner,
     "badam": BAdamLearner,
+    "foo-vb": FOOVBLearner,
     "upgd": UPGDLearner,
     "continual-backprop": ContinualBackpropLearner,
     "exact-head": ExactHead,
