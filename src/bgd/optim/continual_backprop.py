@@ -36,7 +36,7 @@ class ContinualBackprop(Optimizer):
     of what it gave goes to the biases of the next layer.
 
     Hidden units are those between linear layers that follow each other: the outputs of one are, after an activation,
-    the inputs of the next.
+    the inputs of the next. Those of convolutions are not renewed; a model without any others is refused.
 
     Args:
         model: whose parameters learn; hooks of its linear layers see their inputs while it trains.
@@ -135,9 +135,9 @@ class ContinualBackprop(Optimizer):
 
 
 def _note_units(
-    optimizer: weakref.ref[ContinualBackprop], number: int, module: nn.Module, inputs: tuple[Tensor, ...]
+    optimizer: weakref.ref[ContinualBackprop], number: int, module: nn.Linear, inputs: tuple[Tensor, ...]
 ) -> None:
     """Remember what the hidden units before a layer put out."""
     known = optimizer()
     if known is not None and module.training and torch.is_grad_enabled():
-        known._outputs[number] = inputs[0].detach().flatten(0, -2)
+        known._outputs[number] = inputs[0].detach().flatten(0, -2).to(module.weight.dtype)

@@ -48,7 +48,8 @@ def solve_factor(g: Tensor, root: Root = "nearest") -> Tensor:
     turn = left
     if root == "nearest":
         turn = left * torch.where((left * right.T).sum(0) < 0, -1.0, 1.0)
-    return (vectors * scale) @ vectors.T @ (turn @ right) - g / 2
+    solution: Tensor = (vectors * scale) @ vectors.T @ (turn @ right) - g / 2
+    return solution
 
 
 @dataclass
@@ -80,8 +81,8 @@ class FOOVB(EstimatorOptimizer):
 
     and each factor becomes the solution X of :math:`X X^T + V E X^T = V`, V = A A^T or B B^T (:func:`solve_factor`).
     Parameters of other than two dimensions, such as biases, have BGD's diagonal posterior. A step decomposes matrices
-    of the sizes P and N, in double precision: meant for small layers. It has sampled networks only, one after the other:
-    noise of its own for each example has no Kronecker form. The more of them, the better: the paper takes 2,500.
+    of the sizes P and N, in double precision: meant for small layers. It has sampled networks only, one after another,
+    since noise of its own for each example has no Kronecker form. The more of them, the better: the paper takes 2,500.
 
     Args:
         params: as for any torch optimizer; groups may have their own ``lr`` and ``std_init``.
@@ -162,6 +163,7 @@ class FOOVB(EstimatorOptimizer):
         self, model: nn.Module, objective: Objective, *, chunk_size: int | None = None, compile: bool | None = None
     ) -> BatchedStep:
         """Refused: its networks are evaluated one after the other."""
+        del model, objective, chunk_size, compile
         raise ValueError("FOOVB has no batched step: use step(closure)")
 
     def _noise(self, params: list[Tensor], keys: Sequence[int]) -> list[Tensor]:
