@@ -35,6 +35,7 @@ class BAdam(Relative):
         **settings: of every posterior: ``mc_samples``, ``estimator``, ``reduction``, ``antithetic``, ``noise``,
             ``seed``, ``generator``, ``nonfinite``, as for :class:`bgd.BGD`.
 
+    >>> import torch
     >>> model = torch.nn.Linear(3, 2)
     >>> optimizer = BAdam(model.parameters())
     >>> torch.nn.functional.cross_entropy(model(torch.ones(8, 3)), torch.ones(8, dtype=torch.int64)).backward()

@@ -40,6 +40,7 @@ class IVON(Relative):
         **settings: of every posterior: ``mc_samples``, ``estimator``, ``reduction``, ``antithetic``, ``noise``,
             ``seed``, ``generator``, ``nonfinite``, as for :class:`bgd.BGD`.
 
+    >>> import torch
     >>> model = torch.nn.Linear(3, 2)
     >>> optimizer = IVON(model.parameters(), ess=60_000)
     >>> torch.nn.functional.cross_entropy(model(torch.ones(8, 3)), torch.ones(8, dtype=torch.int64)).backward()

@@ -39,6 +39,7 @@ class MESU(Relative):
         **settings: of every posterior: ``mc_samples``, ``estimator``, ``reduction``, ``antithetic``, ``noise``,
             ``seed``, ``generator``, ``nonfinite``, as for :class:`bgd.BGD`.
 
+    >>> import torch
     >>> model = torch.nn.Linear(3, 2)
     >>> optimizer = MESU(model.parameters(), memory=10_000)
     >>> torch.nn.functional.cross_entropy(model(torch.ones(8, 3)), torch.ones(8, dtype=torch.int64)).backward()
