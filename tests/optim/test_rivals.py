@@ -1,6 +1,8 @@
 """The rivals without a posterior: UPGD and continual backprop, against their equations."""
 
+import copy
 import io
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -115,6 +117,26 @@ def test_the_unit_of_least_use_is_replaced_and_what_the_network_computes_hardly_
     assert float(model[0].weight[5].detach().abs().max()) <= float(optimizer.state[model[2].weight]["spread"])
     torch.testing.assert_close(step(), outputs[0], rtol=1e-4, atol=1e-4)
     assert optimizer.state[model[2].weight]["age"][5] == 1  # safe until it is mature
+
+
+def test_frozen_layers_keep_their_units():
+    model = network()
+    model[0].requires_grad_(False)
+    before = [p.detach().clone() for p in model[0].parameters()]
+    train(ContinualBackprop(model, replacement_rate=0.9, maturity=0), model, 5)
+    assert all(map(torch.equal, before, model[0].parameters()))
+
+
+def test_a_copy_of_the_model_is_not_the_optimizers():
+    model = network()
+    optimizer = ContinualBackprop(model)
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        other(torch.ones(2, 6)).sum().backward()
+        assert not optimizer._outputs
+    model(torch.ones(2, 6))
+    assert optimizer._outputs
+    with pytest.raises(TypeError, match="use its state_dict"):
+        copy.deepcopy(optimizer)
 
 
 def test_what_a_replaced_unit_gave_on_average_goes_to_the_biases():

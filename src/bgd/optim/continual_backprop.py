@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -80,9 +79,8 @@ class ContinualBackprop(Optimizer):
             raise ValueError(f"{type(model).__name__} has no hidden units between two linear layers to replace")
         super().__init__(model.parameters(), {**settings, "seed": resolve_seed(seed, None)})
         self._outputs: dict[int, Tensor] = {}
-        me = weakref.ref(self)
         for number, (before, after) in enumerate(self._pairs):
-            after.register_forward_pre_hook(partial(_note_units, me, number))
+            after.register_forward_pre_hook(_UnitHook(self, number))
             zeros = after.weight.new_zeros(after.in_features)
             names = ("utility", "mean", "age")
             self.state[after.weight].update({name: zeros.clone() for name in names})
@@ -102,8 +100,9 @@ class ContinualBackprop(Optimizer):
                 if p.grad is not None:
                     p.add_(p.grad + group["weight_decay"] * p, alpha=-group["lr"])
         for number, pair in enumerate(self._pairs):
-            if number in self._outputs:
-                self._replace(number, *pair, self._outputs.pop(number))
+            outputs = self._outputs.pop(number, None)
+            if outputs is not None and all(layer.weight.requires_grad for layer in pair):
+                self._replace(number, *pair, outputs)
         return loss
 
     def _replace(self, number: int, before: nn.Linear, after: nn.Linear, outputs: Tensor) -> None:
@@ -133,11 +132,21 @@ class ContinualBackprop(Optimizer):
         for name in ("utility", "mean", "age"):
             state[name][units] = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError("ContinualBackprop belongs to its model and is not copied: use its state_dict()")
 
-def _note_units(
-    optimizer: weakref.ref[ContinualBackprop], number: int, module: nn.Linear, inputs: tuple[Tensor, ...]
-) -> None:
-    """Remember what the hidden units before a layer put out."""
-    known = optimizer()
-    if known is not None and module.training and torch.is_grad_enabled():
-        known._outputs[number] = inputs[0].detach().flatten(0, -2).to(module.weight.dtype)
+
+class _UnitHook:
+    """Shows an optimizer what the hidden units before a layer put out; a copy of the layer shows it to nobody."""
+
+    def __init__(self, optimizer: ContinualBackprop | None, number: int) -> None:
+        self._optimizer = weakref.ref(optimizer) if optimizer is not None else lambda: None
+        self._number = number
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _UnitHook, (None, self._number)
+
+    def __call__(self, module: nn.Linear, inputs: tuple[Tensor, ...]) -> None:
+        optimizer = self._optimizer()
+        if optimizer is not None and module.training and torch.is_grad_enabled():
+            optimizer._outputs[self._number] = inputs[0].detach().flatten(0, -2).to(module.weight.dtype)
