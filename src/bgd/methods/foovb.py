@@ -21,7 +21,7 @@ class FOOVBLearner(PosteriorOptimizerLearner):
         std_init: the std of every weight at the start; None for 1 / sqrt(2 fan_in).
         lr: scales the step of the mean.
         mc_samples: K, sampled networks per step; 2,500 in the paper.
-        root: "contracting", the paper's solver, or "nearest", which also grows.
+        root: "nearest", which shrinks and grows, or "contracting", as the paper's solver.
         antithetic: sample networks in pairs (+eps, -eps).
         nonfinite: "raise" on a NaN or infinite gradient, or "skip" the batch.
         test_samples: networks whose probabilities ``predict`` averages; 0 for the mean network (MAP).
@@ -44,7 +44,7 @@ class FOOVBLearner(PosteriorOptimizerLearner):
         std_init: float | None = None,
         lr: float = 1.0,
         mc_samples: int = 10,
-        root: Root = "contracting",
+        root: Root = "nearest",
         antithetic: bool = False,
         nonfinite: Literal["raise", "skip"] = "raise",
         test_samples: int = 0,

@@ -89,8 +89,8 @@ class FOOVB(EstimatorOptimizer):
         std_init: std before any data, one number for each parameter, as for :class:`bgd.BGD`.
         lr: eta.
         mc_samples: K, sampled networks per step.
-        root: ``"contracting"`` is what the authors' solver takes: noise alone then shrinks the covariance, which cannot
-            blow up. ``"nearest"`` to the old factor also grows, as BGD's stds may.
+        root: ``"nearest"`` to the old factor shrinks and grows, as BGD's stds do. ``"contracting"`` is what the authors'
+            solver takes: it cannot blow up, but noise alone shrinks the covariance, and with few samples it stops learning.
         reduction: ``"mean"`` needs ``step(closure, batch_size=...)``, ``"sum"`` does not.
         antithetic: draw networks in pairs.
         noise: see :mod:`bgd.optim.noise`.
@@ -123,7 +123,7 @@ class FOOVB(EstimatorOptimizer):
         std_init: StdInit | None = None,
         lr: float = 1.0,
         mc_samples: int = 10,
-        root: Root = "contracting",
+        root: Root = "nearest",
         reduction: Literal["sum", "mean"] = "mean",
         antithetic: bool = False,
         noise: NoiseKind | None = None,
