@@ -297,4 +297,5 @@ def test_collapses_are_counted_over_the_papers_first_task():
     assert len(configs) == 15 * 3 * 50
     lengths = {c.column: c.setup.stream.iterations for c in configs if c.setup.stream.kind == "continuous"}
     assert lengths == {"permuted, 0.06": 250}
-    assert {c.settings["std_init"] for c in configs} == {0.06, 0.05, 0.02}
+    by_hand = {c.settings["std_init"] for c in configs if c.row != "the library's default"}
+    assert by_hand == {0.06, 0.05, 0.02}

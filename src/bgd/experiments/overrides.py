@@ -59,8 +59,8 @@ def parse_overrides(experiment: Experiment, texts: Sequence[str]) -> Overrides:
 
     >>> from bgd.experiments import find
     >>> parsed = parse_overrides(find("digits"), ["bgd.mc_samples=2", "stream.batch_size=16"])
-    >>> parsed.setup.stream.batch_size, parsed.settings, parsed.keys
-    (16, {'BGD': {'mc_samples': 2}}, ('stream.batch_size',))
+    >>> parsed.setup.stream.batch_size, parsed.settings["BGD"], parsed.keys
+    (16, {'mc_samples': 2}, ('stream.batch_size',))
     """
     setup: dict[str, Any] = {}
     settings: dict[str, dict[str, Any]] = {}

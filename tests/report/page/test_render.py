@@ -196,7 +196,7 @@ def test_no_errors_and_no_network(browser, html):
     messages = [json.loads(entry["message"])["message"] for entry in browser.log("performance")]
     requested = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
     # the browser's own start page also loads its parts, from inside itself
-    urls = [r["request"]["url"] for r in requested if not r["documentURL"].startswith("chrome:")]
+    urls = [r["request"]["url"] for r in requested if not r["documentURL"].startswith(("chrome:", "chrome-untrusted:"))]
     assert html.as_uri() in urls  # requests are being logged
     assert [url for url in urls if not url.startswith(("file:", "data:"))] == []
     assert len([url for url in urls if url.startswith("file:")]) == 1
