@@ -34,6 +34,61 @@ def solve_factor(g: Tensor, root: Root = "nearest") -> Tensor:
 
     Args:
         g: G, a square matrix.
+        root: ``"nearest"`` to the identity, which grows where G is negative, as a std of BGD does; or
+            ``"contracting"``, D = I, which shrinks whatever the sign.
+
+    >>> [round(solve_factor(torch.tensor([[1.0]]), root).item(), 4) for root in ROOTS]
+    [0.618, 0.618]
+    >>> [round(solve_factor(torch.tensor([[-1.0]]), root).abs().item(), 4) for root in ROOTS]
+    [1.618, 0.618]
+    """
+    values, vectors = torch.linalg.eigh(torch.eye(len(g), dtype=g.dtype, device=g.device) + g @ g.T / 4)
+    scale = values.clamp(min=1.0).sqrt()
+    left, _, right = torch.linalg.svd((vectors / scale) @ vectors.T @ g)
+    turn = left
+    if root == "nearest":
+        turn = left * torch.where((left * right.T).sum(0) < 0, -1.0, 1.0)
+    solution: Tensor = (vectors * scale) @ vectors.T @ (turn @ right) - g / 2
+    return solution
+
+
+@dataclass
+class KroneckerSums(GradientSums):
+    """Sums over sampled networks of g^T d and g d^T too, for matrices with the deviation d = weight - mean."""
+
+    stds: list[Tensor] = field(default_factory=list)
+    inner: dict[int, Tensor] = field(default_factory=dict)
+    outer: dict[int, Tensor] = field(default_factory=dict)
+
+    def add(self, eps: Sequence[Tensor], loss: Tensor | float | None) -> None:
+        """Add the gradients of one sampled network, and its loss where it is known."""
+        super().add(eps, loss)
+        for i, (p, std) in enumerate(zip(self.params, self.stds, strict=True)):
+            if p.dim() == 2 and p.grad is not None:
+                g, deviation = p.grad.double(), (std * eps[i]).double()
+                self.inner[i] = self.inner.get(i, 0) + g.T @ deviation
+                self.outer[i] = self.outer.get(i, 0) + g @ deviation.T
+
+
+class FOOVB(EstimatorOptimizer):
+    r"""For each weight matrix W = M + B Phi A^T with standard normal Phi: weights of a row, and of a column, covary.
+
+    With Psi the gradient of the summed loss, P rows and N columns,
+
+    .. math::
+        M \leftarrow M - \eta B B^T E[\Psi] A A^T, \qquad
+        E_A = E[\Psi^T B \Phi] / P, \qquad E_B = E[\Psi A \Phi^T] / N,
+
+    and each factor becomes the solution X of :math:`X X^T + V E X^T = V`, V = A A^T or B B^T (:func:`solve_factor`).
+    Parameters of other than two dimensions, such as biases, have BGD's diagonal posterior. A step decomposes matrices
+    of the sizes P and N, in double precision: meant for small layers. It has sampled networks only, one after another,
+    since noise of its own for each example has no Kronecker form. The more of them, the better: the paper takes 2,500.
+
+    Args:
+        params: as for any torch optimizer; groups may have their own ``lr`` and ``std_init``.
+        std_init: std before any data, one number for each parameter, as for :class:`bgd.BGD`.
+        lr: eta.
+        mc_samples: K, sampled networks per step.
         root: ``"nearest"`` to the old factor shrinks and grows, as BGD's stds do. ``"contracting"`` is what the
             authors' solver takes: it cannot blow up, but noise alone shrinks the covariance, until, with few samples,
             nothing more is learned.
