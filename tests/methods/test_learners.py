@@ -22,6 +22,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "noisy-adam": {"train_size": 96},
     "noisy-kfac": {"train_size": 96},
     "exact-head": {"units": 30},
+    "foo-vb": {"mc_samples": 4, "antithetic": True},
 }
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((name, REQUIRED.get(name, {})) for name in METHODS),
@@ -40,6 +41,10 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("bgd", SHARED | {"std_init": 0.2, "mc_samples": 4, "batched": False, "antithetic": True, "test_samples": 3}),
     ("bgd", SHARED | {"std_init": 0.2, "mc_samples": 2, "std_max": "init", "noise": "hash"}),
     ("bgd", {"mc_samples": 2, "noise": "torch"}),
+    ("bgd", SHARED | {"std_init": 0.2, "mc_samples": 2, "std_max": "init", "memory": 2000}),
+    ("continual-backprop", {"replacement_rate": 0.02, "maturity": 5}),
+    ("bong", {"std_init": 0.3, "curvature": "fisher", "estimator": "shared", "mc_samples": 2, "process_noise": 1e-4}),
+    ("ivon", {"estimator": "shared", "mc_samples": 2, "test_samples": 2}),
     ("bbb", {"train_size": 96, "sampling": "local", "train_samples": 2, "prior_std": 1.0}),
     ("kfac", {"stats_every": 2, "inverse_every": 3, "weight_decay": 0.001, "fisher_label": "true"}),
     ("noisy-kfac", {"train_size": 96, "stats_every": 2, "inverse_every": 4, "kl_weight": 0.1, "test_samples": 2}),
@@ -223,9 +228,9 @@ def test_every_learner_learns(name, settings, scenarios, heads_of, make_net, mak
     scenario = scenarios["domain"]
     slow = (
         {"lr": 0.1}
-        if settings.get("optimizer", name) == "sgd"
+        if settings.get("optimizer", name) in ("sgd", "upgd", "continual-backprop")
         else {}
-        if name in ("bgd", "exact-head")
+        if name in ("bgd", "mesu", "bong", "ivon", "badam", "foo-vb", "exact-head")
         else {"lr": 0.02}
     )
     learner = create(name, make_net(2), heads_of(scenario), scenario, **{**settings, **slow})

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from torch import Tensor, nn
-from torch.func import functional_call
+from torch import nn
 
-from bgd.inference import sampled_networks
-from bgd.methods.common.outputs import Outputs, check_outputs, masked
-from bgd.methods.common.penalty import Weights
-from bgd.methods.common.posterior import PosteriorLearner
+from bgd.methods.common.outputs import Outputs
+from bgd.methods.common.posterior_optimizer import PosteriorOptimizerLearner
 from bgd.optim.bgd import BGD
 from bgd.optim.noise import NoiseKind
 from bgd.optim.stepping import EstimatorName
-from bgd.validation import check_whole
 
 
-class BGDLearner(PosteriorLearner):
+class BGDLearner(PosteriorOptimizerLearner):
     """mean <- mean - lr std^2 E[g], std <- std exp(-asinh(std E[g eps] / 2)): needs no boundaries, no task ids.
 
     All of it is :class:`bgd.optim.BGD`; g is the gradient of the *summed* loss of the batch. By default one pass with
@@ -34,6 +29,7 @@ class BGDLearner(PosteriorLearner):
         std_max: ceiling of the std: a number, "init", or None as in the paper.
         max_move: by how many of its stds a mean may move in a step; None as in the paper.
         boost: a small batch takes about the step of one of so many examples; None as in the paper.
+        memory: a window of so many examples, after which what was learned has faded; None as in the paper.
         antithetic: sample networks in pairs (+eps, -eps).
         noise: see :mod:`bgd.optim.noise`; None for the estimator's own.
         implicit_iterations: how often to iterate the implicit equations; 1 is the paper's algorithm.
@@ -68,6 +64,7 @@ class BGDLearner(PosteriorLearner):
         std_max: float | Literal["init"] | None = "init",
         max_move: float | None = 0.5,
         boost: float | None = 256.0,
+        memory: float | None = None,
         antithetic: bool = False,
         noise: NoiseKind | None = None,
         implicit_iterations: int = 1,
@@ -78,7 +75,6 @@ class BGDLearner(PosteriorLearner):
         test_samples: int = 0,
         seed: int = 0,
     ) -> None:
-        check_whole(0, test_samples=test_samples)
         posterior = BGD(
             net.parameters(),
             std_init=std_init,
@@ -89,55 +85,12 @@ class BGDLearner(PosteriorLearner):
             std_max=std_max,
             max_move=max_move,
             boost=boost,
-            reduction="sum",
+            memory=memory,
+            reduction="mean" if memory and estimator == "shared" else "sum",
             antithetic=antithetic,
             noise=noise,
             implicit_iterations=implicit_iterations,
             nonfinite=nonfinite,
             seed=seed,
         )
-        super().__init__(net, outputs, posterior)
-        self.test_samples = test_samples
-        self._step: Callable[..., Tensor] = self._loop
-        if batched and posterior.samples_networks:
-            self._step = posterior.batched(net, self._objective, chunk_size=chunk_size, compile=compile)
-
-    def observe(self, x: Tensor, y: Tensor, task: int | Tensor | None = None) -> float:
-        """One update; returns the mean loss of the batch, over the passes or sampled networks of the step."""
-        self.outputs.add_labels(y)
-        if not self.net.training:
-            self.net.train()
-        total = self._step(x, y, self.outputs.mask(y, task))  # one mask for all of them
-        self.iteration += 1
-        return total.item() / len(x)
-
-    def _objective(self, net: Callable[..., Any], x: Tensor, y: Tensor, mask: Tensor | None) -> Tensor:
-        scores: Tensor = net(x)
-        check_outputs(self.net, scores, self.outputs.heads)
-        return self.outputs.likelihood.loss(masked(scores, mask), y).sum()
-
-    def _loop(self, x: Tensor, y: Tensor, mask: Tensor | None) -> Tensor:
-        def closure() -> Tensor:
-            self.optimizer.zero_grad()
-            loss = self._objective(self.net, x, y, mask)
-            loss.backward()  # type: ignore[no-untyped-call]
-            return loss
-
-        return self.optimizer.step(closure)
-
-    def sample_scores(self, x: Tensor, samples: int) -> Iterator[Tensor]:
-        """From the current posterior; the optimizer's own count of samples is restored, so every call is the same."""
-        drawn = self.optimizer.samples_drawn
-        networks = sampled_networks(self.net, self.optimizer, samples)
-        self.optimizer.samples_drawn = drawn
-        for weights in networks:
-            yield functional_call(self.net, weights, (x,))
-
-    def check_posterior(self) -> None:
-        """Warn if stds have exploded or vanished since the optimizer's own last check."""
-        self.optimizer.check_posterior()
-
-    def std(self) -> Weights:
-        """The std of each weight."""
-        state = self.optimizer.state
-        return {name: state[p]["std"].detach() for name, p in self.net.named_parameters() if p in state}
+        super().__init__(net, outputs, posterior, test_samples, batched=batched, chunk_size=chunk_size, compile=compile)

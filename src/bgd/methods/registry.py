@@ -10,25 +10,32 @@ from torch import nn
 from bgd.errors import suggest
 from bgd.methods.adagrad import Adagrad
 from bgd.methods.adam import Adam
+from bgd.methods.badam import BAdamLearner
 from bgd.methods.bbb import BBB
 from bgd.methods.bgd import BGDLearner
+from bgd.methods.bong import BONGLearner
 from bgd.methods.common.base import Base
 from bgd.methods.common.likelihoods import Likelihood, LossFunction, find_likelihood
 from bgd.methods.common.outputs import Outputs, Over
 from bgd.methods.common.types import Learner, MethodError
+from bgd.methods.continual_backprop import ContinualBackpropLearner
 from bgd.methods.ewc import EWC
 from bgd.methods.exact_head import ExactHead
+from bgd.methods.foovb import FOOVBLearner
+from bgd.methods.ivon import IVONLearner
 from bgd.methods.kfac import KFAC
 from bgd.methods.l2 import L2
 from bgd.methods.laplace import Laplace
 from bgd.methods.lwf import LwF
 from bgd.methods.mas import MAS
+from bgd.methods.mesu import MESULearner
 from bgd.methods.noisy_adam import NoisyAdam
 from bgd.methods.noisy_kfac import NoisyKFAC
 from bgd.methods.offline import Offline
 from bgd.methods.online_ewc import OnlineEWC
 from bgd.methods.sgd import SGD
 from bgd.methods.si import SI
+from bgd.methods.upgd import UPGDLearner
 from bgd.methods.vcl import VCL
 from bgd.plugins import find
 from bgd.scenarios.heads import Heads
@@ -54,6 +61,13 @@ METHODS: dict[str, type[Base]] = {
     "kfac": KFAC,
     "noisy-kfac": NoisyKFAC,
     "bgd": BGDLearner,
+    "mesu": MESULearner,
+    "bong": BONGLearner,
+    "ivon": IVONLearner,
+    "badam": BAdamLearner,
+    "foo-vb": FOOVBLearner,
+    "upgd": UPGDLearner,
+    "continual-backprop": ContinualBackpropLearner,
     "exact-head": ExactHead,
     "offline": Offline,
 }

@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 from bgd.optim import noise as noises
 from bgd.optim.checkpoint import Check, check_state_dict, flag, one_of, whole
 from bgd.optim.posterior import read_means, separate_means, std_init_of, write_weights
-from bgd.optim.validation import check_group, check_std, posterior_dtype, resolve_seed, resolve_std
+from bgd.optim.validation import Rule, check_group, check_std, posterior_dtype, resolve_seed, resolve_std
 from bgd.validation import check_choice, check_whole
 
 Params = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
@@ -51,6 +51,9 @@ class PosteriorOptimizer(Optimizer):
         **dict.fromkeys(("seed", "steps", "samples_drawn"), whole()),
     }
     """What the entries of a state dict may be; without a check, of the type that they have."""
+
+    rules: ClassVar[dict[str, Rule]] = {}
+    """What a group may have beside ``lr``, ``std_init``, ``std_min`` and ``std_max``."""
 
     def __init__(
         self,
@@ -92,7 +95,7 @@ class PosteriorOptimizer(Optimizer):
         super().add_param_group(param_group)
         group = self.param_groups[-1]
         try:
-            check_group(group)
+            check_group(group, self.rules)
             stds = resolve_std(group["std_init"], group["params"])
             for p, std in zip(group["params"], stds, strict=True):
                 check_std(group, std)
@@ -259,7 +262,8 @@ class PosteriorOptimizer(Optimizer):
 
     def _check_state_dict(self, state_dict: Any) -> None:
         """Refuse, before anything changes, what cannot be loaded."""
-        check_state_dict(state_dict, self._own_state(), self.param_groups, self.state, self.checks, self.name_of)
+        own = self._own_state()
+        check_state_dict(state_dict, own, self.param_groups, self.state, self.checks, self.name_of, self.rules)
 
     def _own_state(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.own_settings}

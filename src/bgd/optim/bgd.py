@@ -21,7 +21,8 @@ from bgd.optim.overflow import may_overflow, overflown
 from bgd.optim.posterior import std_max_of
 from bgd.optim.stepping import EstimatorOptimizer
 from bgd.optim.update import Expected, Gaussian, Limits, compiled_update, solve_implicit
-from bgd.optim.validation import StdInit, warn_of_small_lr
+from bgd.optim.validation import POSITIVE_OR_NONE, StdInit, warn_of_small_lr
+from bgd.optim.window import check_windows, keep_prior_means, prior_of, tether
 from bgd.validation import check_whole
 
 PAPER: dict[str, Any] = {
@@ -66,7 +67,7 @@ class BGD(EstimatorOptimizer):
 
     Args:
         params: parameters, named parameters or parameter groups, as for any torch optimizer. Groups may have their
-            own ``lr``, ``std_init``, ``std_min``, ``std_max``, ``max_move`` and ``boost``.
+            own ``lr``, ``std_init``, ``std_min``, ``std_max``, ``max_move``, ``boost`` and ``memory``.
         std_init: std before any data: a number, a tensor, one tensor per parameter, or a function from a parameter to
             a number or tensor. None for ``1 / sqrt(2 fan_in)``, half of it for convolutions
             (:func:`bgd.optim.validation.fan_in_stds`). The paper sets it by hand, from 0.01 to 0.06.
@@ -82,6 +83,9 @@ class BGD(EstimatorOptimizer):
         boost: a small batch counts as one of about so many examples: E[g] and E[g eps] are multiplied by
             max(1, boost / (max(batch, 5) + 3)), where the number of examples is known. Data that count more are learned
             faster, and make the posterior certain sooner. None for no such factor, as in the paper.
+        memory: a window: what an example has taught fades as exp(-n / memory) with the n examples after it, and every
+            weight returns to its prior, which is its initial mean and std (:mod:`bgd.optim.window`). None as in the
+            paper: nothing fades. Sampled networks need ``reduction="mean"`` and ``step(closure, batch_size=...)``.
         reduction: what the loss is: the ``"mean"`` over the batch, or its ``"sum"``. Both give the same update. Without
             a closure the examples are counted as the model sees them; with ``estimator="shared"`` a mean needs
             ``step(closure, batch_size=...)``.
@@ -123,6 +127,8 @@ class BGD(EstimatorOptimizer):
         "implicit_damping": number(0, 1),
     }
 
+    rules = dict.fromkeys(("max_move", "boost", "memory"), POSITIVE_OR_NONE)
+
     def __init__(
         self,
         params: Params,
@@ -135,6 +141,7 @@ class BGD(EstimatorOptimizer):
         std_max: float | Literal["init"] | None = "init",
         max_move: float | None = 0.5,
         boost: float | None = 256.0,
+        memory: float | None = None,
         reduction: Literal["sum", "mean"] = "mean",
         antithetic: bool = False,
         noise: NoiseKind | None = None,
@@ -156,7 +163,7 @@ class BGD(EstimatorOptimizer):
         defaults = {"lr": lr, "std_init": std_init, "std_min": std_min, "std_max": std_max}
         super().__init__(
             params,
-            {**defaults, "max_move": max_move, "boost": boost},
+            {**defaults, "max_move": max_move, "boost": boost, "memory": memory},
             mc_samples=mc_samples,
             estimator=estimator,
             reduction=reduction,
@@ -185,8 +192,36 @@ class BGD(EstimatorOptimizer):
         """
         return cls(params, std_init=std_init, **{**PAPER, **settings})
 
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters, with settings of their own where given."""
+        super().add_param_group(param_group)
+        keep_prior_means(self.state, self.param_groups[-1])
+
+    def _check_state_dict(self, state_dict: Any) -> None:
+        super()._check_state_dict(state_dict)
+        check_windows(state_dict)
+
     @torch.no_grad()
     def _update(self, step: Step, estimate: Callable[[], Expectations]) -> Expectations:
+        groups = self._groups()
+        memories = [groups[p]["memory"] for p in step.params]
+        if not any(memories):
+            return self._learn(step, estimate)
+
+        def counted() -> Expectations:
+            expectations = estimate()
+            self._examples(step, expectations, "memory")  # before anything moves
+            return expectations
+
+        expectations = self._learn(step, counted)
+        examples = self._examples(step, expectations, "memory")
+        for p, posterior, memory in zip(step.params, self._posterior(step), memories, strict=True):
+            if memory:
+                tether(posterior, *prior_of(p, self.state, groups[p]), examples / memory)
+        return expectations
+
+    def _learn(self, step: Step, estimate: Callable[[], Expectations]) -> Expectations:
+        """What the paper's update makes of the batch."""
         if self.implicit_iterations > 1:
             return self._update_implicitly(step, estimate)
         expectations = estimate()

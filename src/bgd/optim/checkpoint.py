@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from bgd.optim.update import std_bounds
-from bgd.optim.validation import GROUP, PASSED_ON, check_group, posterior_dtype
+from bgd.optim.validation import COMMON, PASSED_ON, Rule, check_group, posterior_dtype
 
 Check = Callable[[Any], bool]
 """Whether a setting may have a value."""
@@ -118,6 +118,7 @@ def check_state_dict(
     state: Mapping[Tensor, Mapping[str, Any]],
     checks: Mapping[str, Check],
     name_of: Callable[[Tensor], str],
+    rules: Mapping[str, Rule],
 ) -> None:
     """Refuse a state dict with a missing, unknown or impossible entry.
 
@@ -128,8 +129,9 @@ def check_state_dict(
         state: its posterior.
         checks: what each setting may be; another has the type that it has now.
         name_of: names a parameter.
+        rules: for the settings of its groups.
 
-    >>> check_state_dict({"state": {}}, {}, [], {}, {}, str)
+    >>> check_state_dict({"state": {}}, {}, [], {}, {}, str, {})
     Traceback (most recent call last):
     bgd.optim.checkpoint.StateDictError: not a state dict of BGD: it has the keys ['state'], and 'bgd' is missing. ...
     """
@@ -140,7 +142,7 @@ def check_state_dict(
             keys = sorted(map(str, given))
             raise StateDictError(f"not a state dict of BGD: it has the keys {keys}, and {key!r} is missing")
     _check_keys("the state dict", given, ("bgd", "state", "param_groups"))
-    _check_groups(given["param_groups"], groups)
+    _check_groups(given["param_groups"], groups, rules)
     params = [p for group in groups for p in group["params"]]
     _check_keys("'state'", given["state"], range(len(params)))
     for i, p in enumerate(params):
@@ -152,14 +154,15 @@ def check_state_dict(
             raise StateDictError(f"bgd[{key!r}] is {_describe(value)}")
 
 
-def _check_groups(given: Any, groups: Sequence[Mapping[str, Any]]) -> None:
+def _check_groups(given: Any, groups: Sequence[Mapping[str, Any]], rules: Mapping[str, Rule]) -> None:
     if not isinstance(given, list | tuple) or len(given) != len(groups):
         count = len(given) if isinstance(given, list | tuple) else _describe(given)
         raise StateDictError(f"param_groups has {count} groups, and the optimizer {len(groups)}: another model?")
     first = 0
     for i, (group, own) in enumerate(zip(given, groups, strict=True)):
         entry, count = f"param_groups[{i}]", len(own["params"])
-        _check_keys(entry, group, ("params", *(key for key in GROUP if key in own)), (*PASSED_ON, *GROUP))
+        settings = (*COMMON, *rules)
+        _check_keys(entry, group, ("params", *(key for key in settings if key in own)), (*PASSED_ON, *settings))
         numbers = list(range(first, first + count))
         if not list_of(whole())(group["params"]) or list(group["params"]) != numbers:
             found = _describe(group["params"])
@@ -167,11 +170,11 @@ def _check_groups(given: Any, groups: Sequence[Mapping[str, Any]]) -> None:
         names = group.get("param_names", [""] * count)
         if not list_of(text)(names) or len(names) != count:
             raise StateDictError(f"{entry}['param_names'] is {_describe(names)}, not {count} names")
-        _check_group_settings(entry, group, empty=not count)
+        _check_group_settings(entry, group, rules, empty=not count)
         first += count
 
 
-def _check_group_settings(entry: str, group: Mapping[str, Any], empty: bool) -> None:
+def _check_group_settings(entry: str, group: Mapping[str, Any], rules: Mapping[str, Rule], empty: bool) -> None:
     finite, largest = number(-math.ulp(0.0), torch.finfo(torch.float64).max), std_bounds(torch.float64)[1]
     for key in ("lr", "initial_lr", "max_lr", "min_lr", "swa_lr"):
         value = group.get(key, 0.0)
@@ -181,12 +184,12 @@ def _check_group_settings(entry: str, group: Mapping[str, Any], empty: bool) -> 
             raise StateDictError(f"{entry}[{key!r}] is {_describe(value)}, not a finite number from 0")
     if not (empty or number(0, largest)(group["std_init"])):  # an empty group may have kept a function
         raise StateDictError(f"{entry}['std_init'] is {_describe(group['std_init'])}, not a positive finite number")
-    for key in set(GROUP) - {"lr", "std_init"}:
+    for key in ("std_min", "std_max"):
         value = group.get(key)
         if not (value is None or isinstance(value, str) or number(0)(value)):
             raise StateDictError(f"{entry}[{key!r}] is {_describe(value)}")
     try:
-        check_group(dict(group))
+        check_group(dict(group), rules)
     except (TypeError, ValueError) as error:
         raise StateDictError(f"{entry}: {error}") from error
 

@@ -221,6 +221,7 @@ class EstimatorOptimizer(PosteriorOptimizer):
         else:  # weights may have been set since its first forward pass
             read_means(step.params, self.state)
         step.batch_factor = float(batch_size) if self.reduction == "mean" and batch_size is not None else 1.0
+        step.examples = batch_size or 0
         if not self.steps:
             self._watch.check_noise(noise_ratio(step.means, step.stds))
         expectations: Expectations | None = None
@@ -281,6 +282,15 @@ class EstimatorOptimizer(PosteriorOptimizer):
         """By what fraction of their size the weights have moved in a step; 1 where it is not known."""
         del step, expectations
         return 1.0
+
+    def _examples(self, step: Step, expectations: Expectations, setting: str) -> int:
+        """How many examples the batch has, which a setting must know."""
+        if count := expectations.examples or step.examples:
+            return count
+        raise RuntimeError(
+            f"{setting} counts examples, and nothing has said how many the batch has: use "
+            'estimator="per_example", or reduction="mean" and step(closure, batch_size=len(x))'
+        )
 
     def _estimated(self, step: Step, estimator: Estimator) -> Expectations:
         """What the estimator returns, once it is known to be finite."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,8 +14,25 @@ from bgd.errors import caller_stacklevel
 from bgd.optim.update import std_bounds
 from bgd.validation import check_whole
 
-GROUP = ("lr", "std_init", "std_min", "std_max", "max_move", "boost")
-"""What a parameter group may have of its own."""
+
+class Rule(NamedTuple):
+    """What a setting of a parameter group may be."""
+
+    holds: Callable[[Any], bool]
+    what: str
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+POSITIVE = Rule(lambda value: _number(value) and value > 0, "a positive number")
+POSITIVE_OR_NONE = Rule(lambda value: value is None or POSITIVE.holds(value), "None or a positive number")
+NOT_NEGATIVE = Rule(lambda value: _number(value) and value >= 0, "a finite number from 0")
+DECAY = Rule(lambda value: _number(value) and 0 <= value < 1, "a number from 0 to below 1")
+
+COMMON = ("lr", "std_init", "std_min", "std_max")
+"""What a parameter group of every posterior may have of its own."""
 
 PASSED_ON = ("params", "param_names", "name", "initial_lr", "max_lr", "min_lr", "swa_lr", "differentiable")
 """What else it may hold: torch's, its schedulers', and a name for people."""
@@ -143,20 +160,25 @@ def check_std(group: dict[str, Any], std: Tensor) -> None:
             raise ValueError(f"std_init {outside[0].item():g} lies outside {name}={bound}")
 
 
-def check_group(group: dict[str, Any]) -> None:
-    """Refuse a group's ``lr``, ``std_min`` or ``std_max`` with an impossible value, and keys without effect."""
-    if unknown := [key for key in group if key not in (*GROUP, *PASSED_ON)]:
-        raise ValueError(f"a group of BGD has {', '.join(GROUP)}, not {', '.join(map(repr, unknown))}")
+def check_group(group: dict[str, Any], rules: Mapping[str, Rule]) -> None:
+    """Refuse a group's settings with an impossible value, and keys without effect.
+
+    Args:
+        group: of parameters.
+        rules: for its settings beside ``lr``, ``std_init``, ``std_min`` and ``std_max``.
+    """
+    known = (*COMMON, *rules)
+    if unknown := [key for key in group if key not in (*known, *PASSED_ON)]:
+        raise ValueError(f"a group has {', '.join(known)}, not {', '.join(map(repr, unknown))}")
     lr = group["lr"]
     if not bool(torch.as_tensor(lr) >= 0) or not bool(torch.as_tensor(lr).isfinite()):
         raise ValueError(f"lr (the paper's eta) must be a finite number from 0, got {lr}")
     low, high = group["std_min"], group["std_max"]
     if low is not None and not (isinstance(low, int | float) and 0 < low < float("inf")):
         raise ValueError(f"std_min must be None or a positive number, got {low!r}")
-    for name in ("max_move", "boost"):
-        value = group.get(name)
-        if value is not None and not (isinstance(value, int | float) and 0 < value < float("inf")):
-            raise ValueError(f"{name} must be None or a positive number, got {value!r}")
+    for name, rule in rules.items():
+        if name in group and not rule.holds(group[name]):
+            raise ValueError(f"{name} must be {rule.what}, got {group[name]!r}")
     if high not in (None, "init") and not (isinstance(high, int | float) and 0 < high < float("inf")):
         raise ValueError(f'std_max must be None, "init" or a positive number, got {high!r}')
 

@@ -35,9 +35,11 @@ def single(**settings: Any) -> list[torch.Tensor]:
     """What one process makes of it."""
     torch.manual_seed(1)
     problem = Problem()
-    optimizer = shared_bgd(problem.model.parameters(), **({"std_init": 0.1, "seed": 3} | PAPER | settings))
+    reduction, size = ("mean", 20) if "memory" in settings else ("sum", None)  # a window counts examples
+    settings = {"std_init": 0.1, "seed": 3, "reduction": reduction} | PAPER | settings
+    optimizer = shared_bgd(problem.model.parameters(), **settings)
     for _ in range(STEPS):
-        loss = optimizer.step(closure_of(problem.model, problem.x, problem.y))
+        loss = optimizer.step(closure_of(problem.model, problem.x, problem.y, reduction), batch_size=size)
     assert loss is not None
     return [*posterior(optimizer), *problem.weights(), loss]
 
@@ -55,12 +57,23 @@ def relative(p: torch.Tensor) -> float:
 
 REFUSED = ("trap", "trap-inside", "trap-batched", "plain", "examples-uneven-wrapped")
 EXAMPLES = ("examples", "examples-closure", "examples-wrapped", "examples-accumulated", "examples-resumed")
+EXAMPLES += ("examples-window",)
 PAPER_ON_RANKS = {"estimator": "shared", "reduction": "sum", "max_move": None, "boost": None}
 MODES = ("samples", "samples-odd", "samples-batched", "samples-antithetic", "samples-function")
-MODES += ("samples-added", "batch", "batch-mean", "batch-wrapped", "examples-uneven", *EXAMPLES, *REFUSED)
+MODES += (
+    "samples-added",
+    "batch",
+    "batch-mean",
+    "batch-window",
+    "batch-wrapped",
+    "examples-uneven",
+    *EXAMPLES,
+    *REFUSED,
+)
 SETTINGS: dict[str, dict[str, Any]] = {
     "samples-odd": {"mc_samples": 5},
     "samples-antithetic": {"mc_samples": 2, "antithetic": True},  # the two of a pair are on different ranks
+    "batch-window": {"memory": 200},
     "samples-function": {"std_init": relative, "std_max": "init"},
 }
 
@@ -80,9 +93,10 @@ def worker(rank: int, folder: str) -> None:
     dist.destroy_process_group()
 
 
-def std_of(mode: str) -> float | None:
+def settings_of(mode: str) -> dict[str, Any]:
     """Where noise differs, hardly any: the gradients of one process are left."""
-    return 1e-4 if "uneven" in mode else None
+    std, memory = 1e-4 if "uneven" in mode else None, 200 if "window" in mode else None
+    return {"boost": 64.0, "std_init": std, "memory": memory}
 
 
 def train_examples(model: nn.Module, optimizer: BGD, x: torch.Tensor, y: torch.Tensor, mode: str) -> None:
@@ -102,7 +116,7 @@ def train_examples(model: nn.Module, optimizer: BGD, x: torch.Tensor, y: torch.T
 
 def run_examples(mode: str, rank: int) -> list[torch.Tensor]:
     problem = Problem()
-    optimizer = DistributedBGD(problem.model.parameters(), seed=3 + rank, boost=64.0, std_init=std_of(mode))
+    optimizer = DistributedBGD(problem.model.parameters(), seed=3 + rank, **settings_of(mode))
     model = DistributedDataParallel(problem.model) if "wrapped" in mode else problem.model
     x, y = part_of(problem, rank, equal="uneven" not in mode)
     if mode == "examples-accumulated":  # as one process, whose first micro-batch is the first half of both parts
@@ -115,7 +129,7 @@ def run_examples(mode: str, rank: int) -> list[torch.Tensor]:
 def single_examples(mode: str) -> list[torch.Tensor]:
     torch.manual_seed(1)
     problem = Problem()
-    optimizer = BGD(problem.model.parameters(), seed=3, boost=64.0, std_init=std_of(mode))
+    optimizer = BGD(problem.model.parameters(), seed=3, **settings_of(mode))
     train_examples(problem.model, optimizer, problem.x, problem.y, mode)
     return [*posterior(optimizer), *problem.weights()]
 
@@ -134,7 +148,7 @@ def run_mode(mode: str, rank: int) -> list[torch.Tensor]:
         model = nn.Sequential(model)
     if mode.startswith("batch"):
         x, y = part_of(problem, rank, equal=mode == "batch-wrapped")
-    if mode == "batch-mean":
+    if mode in ("batch-mean", "batch-window"):
         settings["reduction"] = reduction = "mean"
         size = len(x)
     params = list(problem.model.parameters())

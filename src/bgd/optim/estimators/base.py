@@ -125,6 +125,8 @@ class Step:
         sharing: how processes share the work.
         antithetic: whether samples come in pairs (+eps, -eps).
         batch_factor: turns the loss of this process into a sum over its examples: 1, or the batch size for a mean.
+        examples: how many the caller says that the batch has, that of all processes once they have shared; 0 where
+            nobody has said.
         afterwards: called once the posterior has been updated.
     """
 
@@ -139,6 +141,7 @@ class Step:
     sharing: Sharing = field(default_factory=Alone)
     antithetic: bool = False
     batch_factor: float = 1.0
+    examples: int = 0
     afterwards: list[Callable[[], None]] = field(default_factory=list)
 
     @cached_property
@@ -150,7 +153,8 @@ class Step:
     def expectations(self) -> Expectations:
         """From the sums of this process to E[g] and E[g eps] of the summed loss of all."""
         sums = self.sums
-        factor = self.sharing.reduce(sums, self.batch_factor)  # from here on the count is that of all processes
+        factor = self.sharing.reduce(sums, self.batch_factor)  # from here on the counts are those of all processes
+        self.examples = sums.examples or self.examples
         if self.antithetic and sums.count % 2:
             raise RuntimeError(f"antithetic noise comes in pairs, got {sums.count} samples")
         has_gradient = sums.has_gradient or [True] * len(sums.params)

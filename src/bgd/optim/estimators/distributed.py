@@ -185,7 +185,7 @@ class Ranks:
         if self.split == "samples":
             sums.count = int(count)
         else:
-            sums.examples = int(examples)
+            sums.examples = round(weight) if self.mean else int(examples)
         if sums.losses:
             sums.losses = [sums.losses[0].new_tensor(loss / weight)]
         # A parameter that has a gradient on any rank is updated on all ranks.
