@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+import scipy.linalg  # noqa: F401, it brings a library of its own, which must be there when libraries are looked for
 from threadpoolctl import ThreadpoolController
 
 P = ParamSpec("P")
