@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, TypeAlias
 
@@ -29,8 +29,8 @@ Array: TypeAlias = NDArray[np.floating[Any]]
 HIDDEN = (64, 64)
 FADING = 1e-3
 BOOST, LARGEST_MOVE, STD_OF_FAN_IN = 256.0, 0.25, 0.5
-TABLE = 1 << 18
-"""Normals and signs that steps read from, each from a place of its own."""
+TABLE = 1 << 16
+"""The least number of normals and of signs that steps read from, each from a place of its own."""
 
 
 class Net(NamedTuple):
@@ -163,11 +163,12 @@ def noise(net: Net, rows: int, step: int) -> tuple[Array, Signs]:
     >>> eps.shape, [(r.shape, s.shape) for r, s in signs][0]
     ((4546,), ((5, 4), (5, 64)))
     """
-    normals, both = _tables()
+    needed = rows * (sum(net.sizes) * 2 + len(net.sizes))
+    normals, both = _tables(max(TABLE, 1 << (4 * max(len(net.mean), needed)).bit_length()))
     place, drawn = step * 0x9E3779B1 % (1 << 32), []
     at = place % (len(normals) - len(net.mean))
     eps = normals[at : at + len(net.mean)]
-    at = place % (len(both) - rows * (sum(net.sizes) * 2 + len(net.sizes)))
+    at = place % (len(both) - needed)
     for i, o in pairwise(net.sizes):
         drawn.append((both[at : (at := at + rows * (i + 1))], both[at : (at := at + rows * o)]))
     return eps, [(r.reshape(rows, -1), s.reshape(rows, -1)) for r, s in drawn]
@@ -222,7 +223,11 @@ def move_(mean: Array, std: Array, e_g: Array, in_stds: Array) -> None:
     std /= np.sqrt(1.0 + in_stds * in_stds) + in_stds
 
 
-@cache
-def _tables() -> tuple[Array, Array]:
+@lru_cache(maxsize=4)
+def _tables(size: int) -> tuple[Array, Array]:
     rng = np.random.default_rng(20180327)
-    return rng.standard_normal(TABLE, dtype=np.float32), (2.0 * rng.integers(0, 2, TABLE) - 1.0).astype(np.float32)
+    normals = rng.standard_normal(size, dtype=np.float32)
+    both = np.unpackbits(np.frombuffer(rng.bytes(size // 8), np.uint8)).astype(np.float32)
+    both *= 2.0
+    both -= 1.0
+    return normals, both
