@@ -37,13 +37,12 @@ def calibration_error(p: np.ndarray, y: np.ndarray, bins: int = 15) -> float:
 def measure(model: Learner, data: Data, batch: int) -> dict[str, float]:
     """One prequential run."""
     x, y, rows = data.x, data.codes, data.rows
-    found, seconds = np.empty((len(y), int(y.max()) + 1)), 0.0
+    found, before = np.empty((len(y), int(y.max()) + 1)), time.process_time()
     for start in range(0, len(y), batch):
         part = slice(start, start + batch)
-        before = time.process_time()
         found[part] = model.predict(rows[part], x[part])
         model.learn(rows[part], x[part], y[part])
-        seconds += time.process_time() - before
+    seconds = time.process_time() - before
     floored = np.maximum(np.nan_to_num(found), FLOOR)
     p = floored / floored.sum(1, keepdims=True)
     loss = -np.log(p[np.arange(len(y)), y]).mean()

@@ -84,6 +84,7 @@ class _Stream(BaseEstimator):  # type: ignore[misc]
     def _read(self, x: Any, **labels: Any) -> Table:
         """Rows that fit those before."""
         if self._is_plain(x):
+            self.n_features_in_ = x.shape[1]
             return self._checked(Table(np.ascontiguousarray(x)))
         if (records := read_records(x)) is None:
             options = {"ensure_all_finite": "allow-nan", "dtype": np.float64, "accept_sparse": True}
@@ -97,15 +98,17 @@ class _Stream(BaseEstimator):  # type: ignore[misc]
         return self._checked(table)
 
     def _is_plain(self, x: Any) -> bool:
-        """Whether rows are an array as before: then scikit-learn's checks, dearer than learning a row, find nothing."""
+        """Whether rows are a usable array, as before: then scikit-learn's checks find nothing.
+
+        They cost more than learning a row, and the first time they look for packages with kinds of DataFrames.
+        """
         return (
             type(x) is np.ndarray
-            and not self._untouched
             and not hasattr(self, "feature_names_in_")
             and x.dtype == np.float64
             and x.ndim == 2
-            and len(x) > 0
-            and x.shape[1] == self.n_features_in_
+            and x.size > 0
+            and (bool(np.isfinite(x).all()) if self._untouched else x.shape[1] == self.n_features_in_)
         )
 
     def _checked(self, table: Table) -> Table:
