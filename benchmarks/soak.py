@@ -4,7 +4,7 @@
     python benchmarks/soak.py stream --steps 1000000 --out benchmarks/soak
 
 Writes ``<kind>.jsonl``, a line for each hundredth of the steps (resident memory, file descriptors, live Python objects,
-the median time of a step), and draws ``soak.png`` from all such files in the folder.
+the median processor time of a step), and draws ``soak.png`` from all such files in the folder.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def soak(kind: str, steps: int, out: Path) -> None:
         for first in range(0, steps, every):
             times = []
             for i in range(first, first + every):
-                began = time.perf_counter()
+                began = time.process_time()
                 step(i)
-                times.append(time.perf_counter() - began)
+                times.append(time.process_time() - began)
             gc.collect()
             record = {
                 "step": first + every,
@@ -94,7 +94,7 @@ def soak(kind: str, steps: int, out: Path) -> None:
 def draw(out: Path) -> None:
     """Memory, descriptors and step time over the steps, of all kinds."""
     figure, axes = plt.subplots(1, 3, figsize=(11, 3), layout="constrained")
-    labels = {"memory_mib": "resident memory, MiB", "descriptors": "open files", "median_step_us": "median step, µs"}
+    labels = {"memory_mib": "resident memory, MiB", "descriptors": "open files", "median_step_us": "processor time of a step (median), µs"}
     for path in sorted(out.glob("*.jsonl")):
         records = [json.loads(line) for line in path.read_text().splitlines()]
         for axis, (key, label) in zip(axes, labels.items(), strict=True):

@@ -44,7 +44,7 @@ def find(name: str, known: Mapping[str, Value], what: str, group: str) -> Value 
         return known[name]
     installed = _installed(group)
     if name in installed:
-        return load(installed[name].value, what)
+        return load(installed[name].value.partition("[")[0].strip(), what)  # without the extras that it may name
     if ":" in name:
         return load(name, what)
     raise PluginError(f"no {what} {name!r}: {suggest(name, names(known, group))}")
@@ -70,14 +70,30 @@ def load(spec: str, what: str) -> Any:
         raise PluginError(f"{what} {spec!r}: write it as module:attribute, such as mypackage.tether:Tether")
     try:
         found = importlib.import_module(module_name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script may end the process
         hint = "install it, or run from the folder that holds it" if isinstance(error, ImportError) else "fix it"
-        raise PluginError(f"{what} {spec!r}: cannot import {module_name} ({error}): {hint}") from error
+        raise PluginError(f"{what} {spec!r}: cannot import {module_name} ({describe(error)}): {hint}") from error
     for part in attribute.split("."):
-        if not hasattr(found, part):
-            raise PluginError(f"{what} {spec!r}: {module_name} has no {attribute!r}: {suggest(part, dir(found))}")
-        found = getattr(found, part)
+        try:
+            found = getattr(found, part)
+        except AttributeError as error:
+            hint = suggest(part, dir(found))
+            raise PluginError(f"{what} {spec!r}: {module_name} has no {attribute!r}: {hint}") from error
+        except Exception as error:  # a module may compute its attributes
+            raise PluginError(f"{what} {spec!r}: {part!r} fails ({describe(error)}): fix {module_name}") from error
     return found
+
+
+def describe(error: BaseException) -> str:
+    """An error of somebody else's code, in one line.
+
+    >>> describe(ValueError("no GPU:\\n  buy one"))
+    'no GPU: buy one'
+    >>> describe(SystemExit(3))
+    'SystemExit: 3'
+    """
+    text = " ".join(str(error).split())
+    return text if text and not isinstance(error, SystemExit) else f"{type(error).__name__}: {text}".rstrip(": ")
 
 
 def spec_of(thing: Any) -> str:
@@ -114,4 +130,9 @@ def import_paths(paths: Iterable[str]) -> Iterator[None]:
 
 @cache
 def _installed(group: str) -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=group)}
+    try:
+        return {point.name: point for point in entry_points(group=group)}
+    except Exception as error:
+        raise PluginError(
+            f"the entry points of an installed package cannot be read ({describe(error)}): pip check, and install it again"
+        ) from error

@@ -21,7 +21,7 @@ from bgd.data.sources import locate
 from bgd.data.sources.published import Published
 from bgd.data.types import DataError, DataSet
 from bgd.errors import BGDError, suggest
-from bgd.plugins import PluginError
+from bgd.plugins import PluginError, describe
 from bgd.plugins import find as find_plugin
 from bgd.plugins import names as plugin_names
 
@@ -123,7 +123,9 @@ def _load_plugin(name: str) -> DataSet:
     except BGDError:
         raise
     except Exception as error:
-        raise DataError(f"data set {name!r}: its function failed with {type(error).__name__}: {error}") from error
+        raise DataError(
+            f"data set {name!r}: its function failed with {type(error).__name__}: {describe(error)}"
+        ) from error
     if isinstance(made, DataSet):
         return made
     if isinstance(made, tuple | list) and len(made) == 4:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import torch
 
 from bgd.exact.head import ExactError
 from bgd.exact.learner import ExactLearner
-from bgd.files import write_atomically
+from bgd.files import UNREADABLE, pack_arrays, unpack_arrays, write_atomically
 
 
 def save(learner: ExactLearner, path: str | Path) -> None:
@@ -31,9 +29,7 @@ def save(learner: ExactLearner, path: str | Path) -> None:
     """
     arrays: list[np.ndarray[Any, Any]] = []
     header = np.array(json.dumps(_without_arrays(learner.state_dict(), arrays)))
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, header=header, **{str(i): array for i, array in enumerate(arrays)})
-    write_atomically(Path(path), buffer.getvalue())
+    write_atomically(Path(path), pack_arrays({"header": header} | {str(i): array for i, array in enumerate(arrays)}))
 
 
 def load(learner: ExactLearner, path: str | Path) -> None:
@@ -43,13 +39,13 @@ def load(learner: ExactLearner, path: str | Path) -> None:
         ExactError: where the file is not one of :func:`save`, or is damaged.
     """
     try:
-        with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as file:
-            arrays = {name: torch.from_numpy(file[name]) for name in file.files if name != "header"}
-            state = _with_arrays(json.loads(str(file["header"])), arrays)
-        learner.load_state_dict(state)
-    except (OSError, EOFError, KeyError, ValueError, TypeError, RuntimeError, zipfile.BadZipFile) as error:
+        parts = unpack_arrays(Path(path).read_bytes())
+        header = json.loads(str(parts.pop("header")))
+        learner.load_state_dict(_with_arrays(header, {name: torch.from_numpy(part) for name, part in parts.items()}))
+    except UNREADABLE as error:
+        reason = f"no entry {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
         wanted = "give a file of save(), and a learner of the same arguments"
-        raise ExactError(f"{path} holds no such learner ({error}): {wanted}") from error
+        raise ExactError(f"{path} holds no such learner ({reason}): {wanted}") from error
 
 
 def _without_arrays(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:

@@ -16,7 +16,7 @@ from bgd.nets.lenet import LeNet
 from bgd.nets.mlp import MLP
 from bgd.nets.vgg import VGG, VGG11, VGG16
 from bgd.nets.zenke import ZenkeNet
-from bgd.plugins import find
+from bgd.plugins import describe, find
 
 GROUP = "bgd.nets"
 """Entry points of installed packages that name a network."""
@@ -127,7 +127,7 @@ def _build_foreign(
     try:
         net = build(**keywords)
     except Exception as error:
-        raise SettingError(f"net {name!r}: {type(error).__name__}: {error}") from error
+        raise SettingError(f"net {name!r}: {type(error).__name__}: {describe(error)}") from error
     if not isinstance(net, nn.Module):
         raise SettingError(f"net {name!r} returned a {type(net).__name__}: return a torch.nn.Module")
     try:
@@ -135,7 +135,7 @@ def _build_foreign(
             scores = net(torch.zeros(shape))
     except Exception as error:
         raise SettingError(
-            f"net {name!r} fails on a batch of shape {shape}: {type(error).__name__}: {error}"
+            f"net {name!r} fails on a batch of shape {shape}: {type(error).__name__}: {describe(error)}"
         ) from error
     found = tuple(scores.shape) if isinstance(scores, torch.Tensor) else type(scores).__name__
     if found != (2, outputs):

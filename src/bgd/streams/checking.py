@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import math
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bgd.errors import BGDError
+from bgd.files import UNREADABLE
 
 FREE = "scaling"
 """Its arrays may hold what is not finite: that comes of values whose squares overflow, and is never used."""
@@ -40,29 +39,10 @@ def reading(path: Path) -> Iterator[None]:
         if str(path) in str(error):
             raise
         raise _refused(path, str(error)) from error
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
-        raise _refused(path, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}") from error
-    except (RecursionError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
-        raise _refused(path, str(error)) from error
     except OSError as error:
         raise BGDError(f"{path}: cannot be read ({error.strerror or error})") from error
-
-
-def check_stored(content: bytes) -> None:
-    """Refuse an archive with packed members, which :func:`numpy.savez` does not write, and which may be bombs.
-
-    >>> buffer = io.BytesIO()
-    >>> np.savez_compressed(buffer, a=np.zeros(9))
-    >>> check_stored(buffer.getvalue())
-    Traceback (most recent call last):
-    ValueError: a.npy is packed
-    """
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        for member in archive.infolist():
-            if member.compress_type != zipfile.ZIP_STORED:
-                raise ValueError(f"{member.filename} is packed")
-            if member.file_size > len(content):
-                raise ValueError(f"{member.filename} is larger than the file")
+    except UNREADABLE as error:
+        raise _refused(path, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}") from error
 
 
 def check_header(header: Mapping[str, Any], numbers: int) -> None:

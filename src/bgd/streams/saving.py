@@ -6,7 +6,6 @@ A line ``bgd-stream 1``, a line with the SHA-256 of the rest, then the npz; the 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bgd.errors import BGDError
-from bgd.files import write_atomically
-from bgd.streams.checking import check_arrays, check_header, check_stored, finite
+from bgd.files import pack_arrays, unpack_arrays, write_atomically
+from bgd.streams.checking import check_arrays, check_header, finite
 from bgd.streams.classes import ClassMixture
 from bgd.streams.deep import Net, deep_sizes
 from bgd.streams.encoding import Encoder
@@ -46,10 +45,8 @@ def save_mixture(path: Path, mixture: Mixture, extra: dict[str, Any]) -> None:
         "extra": extra,
         "finish": list(mixture.finish) if isinstance(mixture, ClassMixture) else [],
     }
-    buffer = io.BytesIO()
     text = np.frombuffer(_json(header).encode(), dtype=np.uint8)
-    np.savez(buffer, allow_pickle=False, header=text, **_arrays(mixture))
-    content = buffer.getvalue()
+    content = pack_arrays({"header": text} | _arrays(mixture))
     write_atomically(path, MAGIC + hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
 
 
@@ -112,9 +109,7 @@ def _read(path: Path) -> tuple[Arrays, dict[str, Any]]:
     digest, _, content = found[len(MAGIC) :].partition(b"\n")
     if hashlib.sha256(content).hexdigest().encode() != digest:
         raise BGDError(f"{path} is damaged: its digest does not match its content; save it again, or use a copy")
-    check_stored(content)
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        parts = dict(arrays)
+    parts = unpack_arrays(content)
     header: dict[str, Any] = json.loads(parts.pop("header").tobytes())
     return parts, header
 

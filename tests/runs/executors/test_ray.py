@@ -23,6 +23,7 @@ from bgd.cli import main
 from bgd.runs import Options, RunError, run
 from bgd.runs.executors import Job, OnRay
 from bgd.runs.executors.ray import executor, scheduling
+from bgd.runs.executors.ray.head import LOCK, MESSAGE, NEW, cluster_folder, remove_leftovers
 from bgd.runs.executors.ray.worker import Driver, versions, work
 from bgd.runs.folder import RunFolder, prepare
 
@@ -356,6 +357,21 @@ def test_a_missing_ray_names_the_command_that_installs_it(monkeypatch):
         OnRay()
 
 
+def test_folders_that_killed_processes_left_behind_are_removed_and_no_others(tmp_path):
+    left, young, others = (tmp_path / f"bgd-ray-{name}" for name in ("left", "young", "others"))
+    for folder in (left, young, others):
+        folder.mkdir()
+    for folder in (left, young):
+        (folder / LOCK).touch()
+    with cluster_folder(str(tmp_path)) as alive:
+        for folder in (left, alive):
+            os.utime(folder / LOCK, (time.time() - 2 * NEW,) * 2)
+        remove_leftovers(tmp_path)
+        assert not left.exists()
+        assert alive.exists()
+    assert set(tmp_path.iterdir()) == {young, others}
+
+
 # --- the command
 
 
@@ -396,18 +412,22 @@ def test_an_address_for_another_executor_is_wrong_usage(tmp_path, capsys):
 @needs_ray
 @pytest.mark.skipif("BGD_ATTACKS" not in os.environ, reason="takes a minute: a part of docs/reliability.md")
 def test_after_the_head_is_killed_nothing_is_left_and_resuming_gives_the_same_bytes(tmp_path):
-    """Without its head, Ray ends its processes and the command itself."""
+    """Whoever waits for Ray without its head is ended by Ray after a minute."""
     command = ["digits", "--preset", "smoke", "--row", "BGD", "--column", "fading tasks", "--seeds", "1"]
     command += ["--set", "stream.iterations=3000"]
-    mark = {"BGD_TEST_MARK": str(tmp_path), "RAY_gcs_rpc_server_reconnect_timeout_s": "2"}  # by default 60
+    mark, before = {"BGD_TEST_MARK": str(tmp_path)}, set(Path("/tmp").glob("bgd-ray-*"))
     ray_run = [sys.executable, "-m", "bgd", "run", *command, "--executor", "ray", "--out", str(tmp_path / "ray")]
-    process = subprocess.Popen(ray_run, env=os.environ | mark, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(ray_run, env=os.environ | mark, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     while not list(tmp_path.rglob("metrics.jsonl")):
         assert process.poll() is None
         time.sleep(0.05)
     for pid in set(processes_with("gcs_server")) & set(marked(str(tmp_path))):
         os.kill(pid, signal.SIGKILL)
-    assert process.wait(120) == 1
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert [line for line in err.decode().splitlines() if line.startswith("bgd: ")] == [MESSAGE]
+    assert "Traceback" not in err.decode()
+    assert not set(Path("/tmp").glob("bgd-ray-*")) - before
     deadline = time.monotonic() + 120
     while left := marked(str(tmp_path)):
         assert time.monotonic() < deadline, left

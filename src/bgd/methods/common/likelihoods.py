@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bgd.methods.common.types import MethodError
-from bgd.plugins import find
+from bgd.plugins import describe, find
 from bgd.validation import check_choice
 
 Label = Literal["predicted", "true", "sampled", "exact"]
@@ -68,8 +68,9 @@ def find_likelihood(name: str | LossFunction | Likelihood) -> Likelihood:
             raise MethodError(f"loss {title}: the class has no {missing[0]!r}; {_WAY_OUT}")
         try:
             return found()  # type: ignore[no-any-return]
-        except TypeError as error:
-            raise MethodError(f"loss {title}: the class must be callable without arguments ({error})") from error
+        except Exception as error:
+            reason = f"the class must be callable without arguments ({describe(error)})"
+            raise MethodError(f"loss {title}: {reason}") from error
     if isinstance(found, Likelihood):
         return found
     if callable(found) and not hasattr(found, "score_gradients"):

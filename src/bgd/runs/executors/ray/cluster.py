@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import socket
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bgd.runs.errors import RunError
+from bgd.runs.executors.ray.head import cluster_folder, watched
 
 STORE = 100 * 2**20  # bytes of shared memory of a cluster that we start: jobs and results are small
 
@@ -79,7 +79,7 @@ QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
 def _start(ray: Any, cores: int, stack: ExitStack) -> None:
     # short, since its sockets are in there, and the system limits the length of their names
     short = "/tmp" if Path("/tmp").is_dir() else None
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bgd-ray-", dir=short, ignore_cleanup_errors=True))
+    folder = stack.enter_context(cluster_folder(short))
     stack.callback(ray.shutdown)
     # Ray's switch for systems with a strict firewall; a single node needs no other address on any system
     with _replaced("ray._private.ray_constants", "ENABLE_RAY_CLUSTER", False):
@@ -88,9 +88,10 @@ def _start(ray: Any, cores: int, stack: ExitStack) -> None:
             num_cpus=cores,
             object_store_memory=STORE,
             include_dashboard=False,
-            _temp_dir=folder,
+            _temp_dir=str(folder),
             **QUIET,
         )
+    stack.enter_context(watched(ray, folder))
 
 
 def _connect(ray: Any, address: str) -> None:
