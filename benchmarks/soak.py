@@ -94,7 +94,11 @@ def soak(kind: str, steps: int, out: Path) -> None:
 def draw(out: Path) -> None:
     """Memory, descriptors and step time over the steps, of all kinds."""
     figure, axes = plt.subplots(1, 3, figsize=(11, 3), layout="constrained")
-    labels = {"memory_mib": "resident memory, MiB", "descriptors": "open files", "median_step_us": "processor time of a step (median), µs"}
+    labels = {
+        "memory_mib": "resident memory, MiB",
+        "descriptors": "open files",
+        "median_step_us": "median processor time, µs",
+    }
     for path in sorted(out.glob("*.jsonl")):
         records = [json.loads(line) for line in path.read_text().splitlines()]
         for axis, (key, label) in zip(axes, labels.items(), strict=True):

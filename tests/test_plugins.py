@@ -1,4 +1,4 @@
-"""Installed packages whose entry points are broken or lead to the wrong kind of object: one line, and no other suffers."""
+"""Installed packages whose entry points are broken or lead to the wrong kind of object: one line, no other suffers."""
 
 import json
 import re

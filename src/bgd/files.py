@@ -59,7 +59,7 @@ def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
         if array.dtype.hasobject:
             raise TypeError(f"{name!r} holds objects, which only a pickle could save")
     buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]  # its option allow_pickle would be an array in numpy 1.26
     return buffer.getvalue()
 
 

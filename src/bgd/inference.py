@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from bgd.optim.base import PosteriorOptimizer
+from bgd.optim.checking import check_arguments, check_outputs
 from bgd.validation import check_choice
 
 Inference = Literal["map", "mc", "vote", "mean_softmax"]
@@ -193,10 +194,8 @@ def predict(
         torch.Size([10, 5, 2])
     """
     check_choice("kind", kind, KINDS)
-    if samples < 0:
-        raise ValueError(f"samples must be a whole number from 0, got {samples}")
-    if outputs is not None and kind != "classes":
-        raise ValueError(f'outputs chooses among classes: it goes with kind="classes", not {kind!r}')
+    check_arguments(model, optimizer, inputs, samples, forward)
+    check_outputs(kind, outputs)
     batches = [inputs] if isinstance(inputs, Tensor | Mapping | tuple) else inputs
     call, drawn = forward or _forward, optimizer.samples_drawn if optimizer is not None else 0
     try:
@@ -285,6 +284,8 @@ def _predicted(output: Any, kind: Kind, outputs: Tensor | None) -> Tensor:
     if output.shape[1] < 2:
         raise ValueError('kind="classes" needs the logits of at least two classes: one logit is kind="labels"')
     if outputs is not None:
+        if len(outputs) != output.shape[1]:
+            raise ValueError(f"outputs masks {len(outputs)} classes, but the model has {output.shape[1]}")
         found = found.masked_fill(~outputs.to(found.device), -torch.inf)
     return found.softmax(-1)
 

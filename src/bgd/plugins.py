@@ -85,9 +85,9 @@ def load(spec: str, what: str) -> Any:
 
 
 def describe(error: BaseException) -> str:
-    """An error of somebody else's code, in one line.
+    r"""An error of somebody else's code, in one line.
 
-    >>> describe(ValueError("no GPU:\\n  buy one"))
+    >>> describe(ValueError("no GPU:\n  buy one"))
     'no GPU: buy one'
     >>> describe(SystemExit(3))
     'SystemExit: 3'
@@ -134,5 +134,5 @@ def _installed(group: str) -> dict[str, EntryPoint]:
         return {point.name: point for point in entry_points(group=group)}
     except Exception as error:
         raise PluginError(
-            f"the entry points of an installed package cannot be read ({describe(error)}): pip check, and install it again"
+            f"entry points of an installed package cannot be read ({describe(error)}): find it by pip check"
         ) from error

@@ -95,9 +95,9 @@ def find_method(name: str | type[Learner]) -> type[Learner]:
     if not issubclass(found, Base) and (missing := [m for m in _MEMBERS if not hasattr(found, m)]):
         what = ", ".join(map(repr, missing))
         raise MethodError(f"method {title} is no learner (no {what}): derive the class from bgd.methods.Base")
-    if not isinstance(found.needs, Knowledge):
+    if not isinstance(needs := getattr(found, "needs", None), Knowledge):
         known = ", ".join(f"Knowledge.{one.name}" for one in Knowledge)
-        raise MethodError(f"method {title}: needs is {found.needs!r}: choose one of {known}")
+        raise MethodError(f"method {title}: needs is {needs!r}: choose one of {known}")
     return found
 
 

@@ -114,11 +114,10 @@ def find_std_init(
     >>> found.factor
     1.0
     """
+    factors = _check(model, loss, batches, factors, settings)
     kept = [batch if isinstance(batch, tuple | list) else (batch,) for batch in batches]
     if not kept:
         raise ValueError("there are no batches to try a std on: the iterable is empty")
-    if not factors or min(factors) <= 0:
-        raise ValueError(f"factors must be positive numbers, got {list(factors)}")
     loss = _of_model(loss)
     stds = fan_in_stds(list(model.parameters()))
     losses = {factor: _loss_of(model, loss, kept, [factor * std for std in stds], settings) for factor in factors}
@@ -128,6 +127,26 @@ def find_std_init(
             f"no std of {list(factors)} times the default gives a finite loss: check the batches and the loss"
         )
     return StdSearch([best * std for std in stds], best, losses)
+
+
+def _check(model: Any, loss: Any, batches: Any, factors: Any, settings: dict[str, Any]) -> list[float]:
+    """Refuse what cannot be tried, before anything is copied; returns the factors."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"the model is a {type(model).__name__}: give a torch.nn.Module")
+    if not callable(loss) or isinstance(loss, type):
+        got = loss.__name__ if isinstance(loss, type) else type(loss).__name__
+        raise TypeError(f"the loss is {got}: give a function, or a criterion such as nn.MSELoss()")
+    if not isinstance(batches, Iterable):
+        raise TypeError(f"batches is a {type(batches).__name__}: give an iterable of batches")
+    if "std_init" in settings:
+        raise ValueError("std_init is what is searched for: leave it out, and give factors of the default")
+    try:
+        found = [float(factor) for factor in factors]
+    except (TypeError, ValueError):
+        found = []
+    if not found or not all(math.isfinite(factor) and factor > 0 for factor in found):
+        raise ValueError(f"factors must be positive numbers, got {factors!r}")
+    return found
 
 
 def _of_model(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
