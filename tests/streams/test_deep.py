@@ -61,7 +61,8 @@ def test_a_wild_target_leaves_the_network_of_numbers_finite():
     x, _, weights = example()
     net = deep.begin(3, 1, seed=0)
     deep.train_(net, x, np.full((len(x), 1), 1e300), weights, step=1, numbers=True)
-    assert np.isfinite(net.mean).all() and np.isfinite(net.std).all()
+    assert np.isfinite(net.mean).all()
+    assert np.isfinite(net.std).all()
     assert np.abs(deep.outputs_of(net, x)).max() < 10.0
 
 
