@@ -63,6 +63,7 @@ EXPERIMENT = Experiment(
         **{f"Online EWC, {number + 1}": _row("online-ewc", number) for number in range(8)},
     },
     seeds=(101, 102),
+    figures=("accuracy-by-task", "learning-curves"),
     presets={
         "smoke": digits.EXPERIMENT.presets["smoke"].model_copy(update={"settings": {}}),
         "quick": Preset(expected_time="2 min", about="one seed", seeds=(101,)),
