@@ -12,15 +12,12 @@ A power below 1 lets members that are nearly as good share the prediction, which
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from bgd.streams import deep
-from bgd.streams.deep import Net
 from bgd.streams.encoding import Encoder, Table
 from bgd.streams.filters import Array, Bank, Forecast, Setting, forecast, grow, start
 from bgd.streams.maps import FeatureMap, apply
@@ -63,16 +60,15 @@ class Mixture:
     weights: Array = field(default_factory=lambda: np.zeros(0))
     _last: tuple[Table, Array, Forecast] | None = field(default=None, repr=False, compare=False)
 
-    net: Net | None = None
-    """The deep member, the last of all."""
-
+    others: ClassVar[int] = 0
+    """Members of other kinds than those of the groups."""
     power: ClassVar[float] = 1.0
     """b, of the evidence."""
     share: ClassVar[float] = 1e-3
     """a, what all members get back."""
 
     def __post_init__(self) -> None:
-        members = sum(len(settings) for _, settings in self.groups) + 1
+        members = sum(len(settings) for _, settings in self.groups) + self.others
         if not len(self.weights):
             self.weights = np.full(members, 1.0 / members)
 
@@ -129,19 +125,7 @@ class Mixture:
         settings = [group[1] for group in self.groups]
         self.bank = start(settings, sizes, outputs) if self.bank is None else grow(self.bank, sizes, outputs)
         self.outputs, self._last = outputs, None
-        inputs = self.bank.mean[0].shape[1] - 1
-        if self.net is None:
-            self.net = deep.begin(inputs, outputs, self.seed)
-        elif (inputs, outputs) != (self.net.sizes[0], self.net.sizes[-1]):
-            unseen = -math.log1p(min(self.seen, 1.0 / deep.FADING))
-            self.net = deep.widen(self.net, inputs, outputs, self.seed, unseen)
         return self.bank
-
-    def _deep_inputs(self, seen: Forecast) -> Array:
-        """The linear features of the first group, a 1 first, on the scale of standardised columns."""
-        x = seen.phi[0] * math.sqrt(self.encoder.scale)
-        x[:, 0] = 1.0
-        return x
 
     def reweigh(self, logs: Array, importance: Array) -> None:
         """Weigh the members by the log probabilities (M, B) of a batch before it was learnt."""
