@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bgd.streams import deep
+from bgd.streams.deep import Net
 from bgd.streams.encoding import Table
 from bgd.streams.filters import Array, Bank, Forecast, learn_
 from bgd.streams.finish import Finish, finished, follow
@@ -42,9 +43,10 @@ class ClassMixture(Mixture):
     [0, 1]
     """
 
-    power: ClassVar[float] = 0.5
-    share: ClassVar[float] = 1e-2
+    others: ClassVar[int] = 1
     finish: Finish = START
+    net: Net | None = None
+    """The deep member, whose probabilities are the last of a forecast's."""
 
     def proba(self, table: Table) -> Array:
         """The probability of each class, (B, C): the members' by their weights, then :mod:`bgd.streams.finish`."""
@@ -72,6 +74,22 @@ class ClassMixture(Mixture):
         assert self.net is not None, "nothing has been learnt"
         own = deep.predict(self.net, self._deep_inputs(seen))
         return seen._replace(proba=np.concatenate([seen.proba, own[None]]))
+
+    def _make_room(self, columns: int, outputs: int) -> Bank:
+        bank = super()._make_room(columns, outputs)
+        inputs = bank.mean[0].shape[1] - 1
+        if self.net is None:
+            self.net = deep.begin(inputs, outputs, self.seed)
+        elif (inputs, outputs) != (self.net.sizes[0], self.net.sizes[-1]):
+            unseen = -math.log1p(min(self.seen, 1.0 / deep.FADING))
+            self.net = deep.widen(self.net, inputs, outputs, self.seed, unseen)
+        return bank
+
+    def _deep_inputs(self, seen: Forecast) -> Array:
+        """The linear features of the first group, a 1 first, on the scale of standardised columns."""
+        x = seen.phi[0] * math.sqrt(self.encoder.scale)
+        x[:, 0] = 1.0
+        return x
 
     def _mixed(self, seen: Forecast) -> Array:
         each = seen.proba

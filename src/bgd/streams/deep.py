@@ -1,4 +1,4 @@
-r"""A small network that BGD trains, one pass a batch, in numpy: the deep member of the stream learners.
+r"""A small network that BGD trains, one pass a batch, in numpy: the deep member of :class:`bgd.StreamClassifier`.
 
 The update is that of :class:`bgd.BGD`, in float32, for an MLP with ReLUs, with std_0 = 0.5 / sqrt(fan-in) and moves of
 at most a quarter of a std. Every example has noise of its own, eps_n = eps (s_n r_n^T) with signs s_n and r_n
@@ -28,8 +28,6 @@ Array: TypeAlias = NDArray[np.floating[Any]]
 
 HIDDEN = (64, 64)
 FADING = 1e-3
-LARGEST_ERROR = 10.0
-"""Errors of numbers, in stds of the targets, count as no larger: one wild target shall not overflow float32."""
 BOOST, LARGEST_MOVE, STD_OF_FAN_IN = 256.0, 0.25, 0.5
 TABLE = 1 << 16
 """The least number of normals and of signs that steps read from, each from a place of its own."""
@@ -118,21 +116,11 @@ def predict(net: Net, x: Array) -> Array:
     >>> predict(begin(3, 2, seed=0), np.ones((5, 4))).shape
     (5, 2)
     """
-    return softmax(outputs_of(net, x))
-
-
-def outputs_of(net: Net, x: Array) -> Array:
-    """The outputs (B, C) under the mean weights: logits, or numbers.
-
-    >>> outputs_of(begin(3, 1, seed=0), np.ones((5, 4))).shape
-    (5, 1)
-    """
     x = x.astype(np.float32)
     *hidden, last = layers(net.mean, net.sizes)
     for mean in hidden:
         x = _activated(x @ mean)
-    result: Array = (x @ last).astype(np.float64)
-    return result
+    return softmax((x @ last).astype(np.float64))
 
 
 def _activated(y: Array) -> Array:
@@ -143,10 +131,8 @@ def _activated(y: Array) -> Array:
     return x
 
 
-def train_(net: Net, x: Array, labels: Array, weights: Array, step: int, numbers: bool = False) -> None:
+def train_(net: Net, x: Array, labels: Array, weights: Array, step: int) -> None:
     """One step of BGD in place, on inputs that begin with a 1 and one-hot ``labels``; ``step`` draws the noise.
-
-    For ``numbers`` the labels are targets, and ``weights`` (B, K) are over the variance of their noise.
 
     >>> net = begin(1, 2, seed=0)
     >>> x, labels = np.array([[1.0, -1.0], [1.0, 1.0]] * 8), np.eye(2)[[0, 1] * 8]
@@ -157,7 +143,7 @@ def train_(net: Net, x: Array, labels: Array, weights: Array, step: int, numbers
     """
     eps, signs = noise(net, len(x), step)
     counted = max(1.0, BOOST / (max(len(x), 5) + 3))
-    move_(net.mean, net.std, *expectations(net, x, labels, counted * weights, net.std * eps, signs, numbers))
+    move_(net.mean, net.std, *expectations(net, x, labels, counted * weights, net.std * eps, signs))
     np.minimum(net.std, net.ceiling, out=net.std)
     kept = (1.0 - FADING) ** len(x)
     ratio = net.std / net.ceiling
@@ -188,12 +174,8 @@ def noise(net: Net, rows: int, step: int) -> tuple[Array, Signs]:
     return eps, [(r.reshape(rows, -1), s.reshape(rows, -1)) for r, s in drawn]
 
 
-def expectations(
-    net: Net, x: Array, labels: Array, weights: Array, z: Array, signs: Signs, numbers: bool = False
-) -> tuple[Array, Array]:
-    """E[g] and std E[g eps] of the summed, weighted loss, from one pass with the noise Z = std eps.
-
-    The loss is the log-loss of a softmax or, for ``numbers``, half the squared error, each with its weight.
+def expectations(net: Net, x: Array, labels: Array, weights: Array, z: Array, signs: Signs) -> tuple[Array, Array]:
+    """E[g] and std E[g eps] of the summed, weighted log-loss, from one pass with the noise Z = std eps.
 
     >>> net = begin(1, 2, seed=0)
     >>> eps, signs = noise(net, 3, step=1)
@@ -208,7 +190,7 @@ def expectations(
         x = _activated(y) if seen else x.astype(np.float32)
         seen.append((x, r * x))
         y = x @ mean + s * (seen[-1][1] @ own)
-    delta = _slope(y, labels, numbers, weights)
+    delta: Array = ((softmax(y) - labels) * weights[:, None]).astype(np.float32)
     e_g, in_stds = np.empty_like(net.mean), np.empty_like(net.mean)
     slopes = zip(layers(e_g, net.sizes), layers(in_stds, net.sizes), strict=True)
     for layer, (g, g_z) in reversed(list(enumerate(slopes))):
@@ -221,13 +203,6 @@ def expectations(
             delta = back[:, 1:] * (x[:, 1:] > 0)
     in_stds *= z
     return e_g, in_stds
-
-
-def _slope(y: Array, labels: Array, numbers: bool, weights: Array) -> Array:
-    """Of the loss in the outputs."""
-    error = np.clip(y - labels, -LARGEST_ERROR, LARGEST_ERROR) if numbers else softmax(y) - labels
-    result: Array = (error * weights.reshape(len(weights), -1)).astype(np.float32)
-    return result
 
 
 def move_(mean: Array, std: Array, e_g: Array, in_stds: Array) -> None:

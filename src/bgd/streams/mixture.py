@@ -1,31 +1,28 @@
 """Members side by side on encoded rows, weighted by how well they predicted.
 
 The weight of a member is its evidence, the product of the probabilities that it gave to what came before it learnt it,
-to the power b, with a share that all members get back at each example (fixed share, Herbster and Warmuth 1998):
+with a share that all members get back at each example (fixed share, Herbster and Warmuth 1998):
 
-    w <- (1 - a) w p(y | x)^b / sum(w p(y | x)^b) + a / M
+    w <- (1 - a) w p(y | x) / sum(w p(y | x)) + a / M,    a = ``SHARE``
 
-so that a member which has become the best leads again after about log(M / a) / b nats. At first the weights are equal.
-A power below 1 lets members that are nearly as good share the prediction, which is better than any one.
+so that a member which has become the best leads again after about log(M / a) nats. At first the weights are equal.
 """
 
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from bgd.streams import deep
-from bgd.streams.deep import Net
 from bgd.streams.encoding import Encoder, Table
 from bgd.streams.filters import Array, Bank, Forecast, Setting, forecast, grow, start
 from bgd.streams.maps import FeatureMap, apply
 from bgd.streams.threads import one_thread
 
+SHARE = 1e-3
 CHUNK = 32
 """Larger batches are learnt in parts of so many rows."""
 AT_ONCE = 256
@@ -36,7 +33,7 @@ YOUNG = 128
 Group = tuple[FeatureMap, tuple[Setting, ...]]
 
 
-def reweigh(weights: Array, evidence: Array, examples: int, share: float = 1e-3) -> Array:
+def reweigh(weights: Array, evidence: Array, examples: int) -> Array:
     """The weights after a batch with these log probabilities.
 
     >>> reweigh(np.array([0.5, 0.5]), np.log([0.9, 0.1]), 1).round(4)
@@ -44,7 +41,7 @@ def reweigh(weights: Array, evidence: Array, examples: int, share: float = 1e-3)
     """
     logs = np.log(weights) + evidence
     powers = np.exp(logs - logs.max())
-    share = 1.0 - (1.0 - share) ** examples
+    share = 1.0 - (1.0 - SHARE) ** examples
     result: Array = (1.0 - share) * powers / powers.sum() + share / len(weights)
     return result
 
@@ -64,16 +61,11 @@ class Mixture:
     weights: Array = field(default_factory=lambda: np.zeros(0))
     _last: tuple[Table, Array, Forecast] | None = field(default=None, repr=False, compare=False)
 
-    net: Net | None = None
-    """The deep member, the last of all."""
-
-    power: ClassVar[float] = 1.0
-    """b, of the evidence."""
-    share: ClassVar[float] = 1e-3
-    """a, what all members get back."""
+    others: ClassVar[int] = 0
+    """Members of other kinds than those of the groups."""
 
     def __post_init__(self) -> None:
-        members = sum(len(settings) for _, settings in self.groups) + 1
+        members = sum(len(settings) for _, settings in self.groups) + self.others
         if not len(self.weights):
             self.weights = np.full(members, 1.0 / members)
 
@@ -131,23 +123,11 @@ class Mixture:
         settings = [group[1] for group in self.groups]
         self.bank = start(settings, sizes, outputs) if self.bank is None else grow(self.bank, sizes, outputs)
         self.outputs, self._last = outputs, None
-        inputs = self.bank.mean[0].shape[1] - 1
-        if self.net is None:
-            self.net = deep.begin(inputs, outputs, self.seed)
-        elif (inputs, outputs) != (self.net.sizes[0], self.net.sizes[-1]):
-            unseen = -math.log1p(min(self.seen, 1.0 / deep.FADING))
-            self.net = deep.widen(self.net, inputs, outputs, self.seed, unseen)
         return self.bank
-
-    def _deep_inputs(self, seen: Forecast) -> Array:
-        """The linear features of the first group, a 1 first, on the scale of standardised columns."""
-        x = seen.phi[0] * math.sqrt(self.encoder.scale)
-        x[:, 0] = 1.0
-        return x
 
     def reweigh(self, logs: Array, importance: Array) -> None:
         """Weigh the members by the log probabilities (M, B) of a batch before it was learnt."""
-        self.weights = reweigh(self.weights, self.power * (logs @ importance), logs.shape[1], self.share)
+        self.weights = reweigh(self.weights, logs @ importance, logs.shape[1])
 
 
 def frequencies(maps: Sequence[FeatureMap], columns: int, scale: int, seed: int) -> Array:

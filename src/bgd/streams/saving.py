@@ -68,10 +68,10 @@ def load_mixture(path: Path, kind: type[M], groups: tuple[Group, ...]) -> tuple[
         for name in Bank._fields
     )
     mixture.weights = arrays["weights"]
-    net_sizes = deep_sizes(mixture.bank.mean[0].shape[1] - 1, mixture.outputs)
-    mixture.net = Net(net_sizes, *(arrays[f"deep.{name}"] for name in Net._fields[1:]))
     if isinstance(mixture, ClassMixture):
         mixture.finish = Finish(*finite("finish", header["finish"], len(Finish._fields)))
+        net_sizes = deep_sizes(mixture.bank.mean[0].shape[1] - 1, mixture.outputs)
+        mixture.net = Net(net_sizes, *(arrays[f"deep.{name}"] for name in Net._fields[1:]))
     if isinstance(mixture, TargetMixture):
         mixture.shape, mixture.rate = arrays["shape"], arrays["rate"]
         mixture.scaling = Scaling(*(arrays[f"targets.{name}"] for name in Scaling._fields))
@@ -94,7 +94,7 @@ def _arrays(mixture: Mixture) -> Arrays:
     arrays |= {f"scaling.{name}": part for name, part in mixture.encoder.scaling._asdict().items()}
     for name, part in mixture.bank._asdict().items() if mixture.bank is not None else ():
         arrays |= {f"{name}{i}": own for i, own in enumerate(part)} if isinstance(part, tuple) else {name: part}
-    if mixture.net is not None:
+    if isinstance(mixture, ClassMixture) and mixture.net is not None:
         arrays |= {f"deep.{name}": getattr(mixture.net, name) for name in Net._fields[1:]}
     if isinstance(mixture, TargetMixture):
         arrays |= {"shape": mixture.shape, "rate": mixture.rate}

@@ -5,8 +5,7 @@ examples, b half the squared whitened errors, of the last thousand examples. So 
 degrees of freedom, mean f = W^T phi and scale^2 = (b / a) (1 + v), v = phi^T R phi: its density weighs the members.
 
 Targets are on a running standardisation. When that moves, the weights are rewritten exactly, so that f in the units of
-the data stays what it was. The deep member has v = 0; it learns by the squared error over its own s^2, and follows the
-standardisation by itself.
+the data stays what it was.
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from bgd.streams import deep
 from bgd.streams.encoding import Table
-from bgd.streams.filters import Array, Bank, Forecast, absorb_
+from bgd.streams.filters import Array, Bank, absorb_
 from bgd.streams.maps import FeatureMap
 from bgd.streams.mixture import Group, Mixture, chunks, members
 from bgd.streams.scaling import Scaling, empty, observe
@@ -26,8 +24,6 @@ from bgd.streams.threads import one_thread
 
 SHAPE, RATE = 2.0, 0.5
 """a and b before any data, for targets of variance 1."""
-LEAST_NOISE = 1e-3
-"""Of the deep member's s^2, as it learns."""
 FADING = 1e-3
 """The noise is that of about the last 1,000 examples: a member's first errors say little of its later ones."""
 LEAST_LOG = -12.0
@@ -82,13 +78,6 @@ class TargetMixture(Mixture):
         result: Array = self._scale() * np.sqrt(total)
         return result
 
-    def _forecast(self, raw: Array) -> Forecast:
-        seen = super()._forecast(raw)
-        assert self.net is not None, "nothing has been learnt"
-        own = deep.outputs_of(self.net, self._deep_inputs(seen))
-        variance = np.append(seen.variance, np.zeros((1, len(own))), 0)
-        return seen._replace(raw=np.append(seen.raw, own[None], 0), variance=variance)
-
     def _latent(self, table: Table) -> tuple[Array, Array, Array]:
         """F (M, B, K), v (M, B) and E[s^2] (M, K) on the scale of the standardised targets."""
         _, seen = self.expect(table)
@@ -113,25 +102,17 @@ class TargetMixture(Mixture):
         bank, seen = self.prepare(table, targets.shape[1])
         raw = seen.raw
         if self._rescale(bank, observe(self.scaling, targets)):
-            raw = np.concatenate([*(x @ mean for x, mean in zip(seen.phi, bank.mean, strict=True)), raw[-1:]])
-        scaled = (targets - self.scaling.mean) / self._scale()
-        error = scaled - raw
+            raw = np.concatenate([x @ mean for x, mean in zip(seen.phi, bank.mean, strict=True)])
+        error = (targets - self.scaling.mean) / self._scale() - raw
         logs = self._log_densities(seen.variance, error)
-        self._train_net(seen, scaled, importance)
-        white = absorb_(bank, seen, error[:-1], np.broadcast_to(1.0 / importance, seen.variance[:-1].shape))
-        white = np.concatenate([white, error[-1:] * np.sqrt(importance)[:, None]])
-        keep = (1.0 - np.maximum(np.append(bank.drift, 0.0), FADING)) ** len(table)
+        white = absorb_(bank, seen, error, np.broadcast_to(1.0 / importance, seen.variance.shape))
+        keep = (1.0 - np.maximum(bank.drift, FADING)) ** len(table)
         self.shape = keep * self.shape + (1.0 - keep) * SHAPE + importance.sum() / 2
         fading = keep[:, None]
         self.rate = fading * self.rate + (1.0 - fading) * RATE / 10 + np.square(white).sum(1) / 2
         surprise: Array = -logsumexp(logs, axis=0, b=self.weights[:, None])
         self.reweigh(np.maximum(logs, logs.max(0) + LEAST_LOG), importance)
         return surprise
-
-    def _train_net(self, seen: Forecast, scaled: Array, importance: Array) -> None:
-        assert self.net is not None, "nothing has been learnt"
-        noise = np.maximum(self.rate[-1] / (self.shape[-1] - 1.0), LEAST_NOISE)
-        deep.train_(self.net, self._deep_inputs(seen), scaled, importance[:, None] / noise, self.seen, numbers=True)
 
     def _log_densities(self, variance: Array, error: Array) -> Array:
         """Log p of each example under each member, (M, B), all outputs together."""
