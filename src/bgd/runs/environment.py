@@ -86,8 +86,17 @@ def describe(threads: int, data: str = "", code: str = "") -> Machine:
         | ({"code": code} if code else {}),
         platform=f"{platform.platform(terse=True)}, {platform.machine()}, {os.cpu_count()} cores",
         commit=commit(),
-        command=shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        command=shlex.join([_program(Path(sys.argv[0])), *sys.argv[1:]]),
     )
+
+
+def _program(path: Path) -> str:
+    """What to type: ``python -m bgd`` is the command, too.
+
+    >>> _program(Path("site-packages/bgd/__main__.py")), _program(Path("own.py"))
+    ('bgd', 'own.py')
+    """
+    return "bgd" if path.name == "__main__.py" and path.parent.name in ("bgd", "cli") else path.name
 
 
 def join_versions(before: Machine, now: Machine) -> dict[str, str]:
