@@ -70,7 +70,8 @@ def draw_collapses(panels: Mapping[str, Counts], looks: Mapping[str, Look], *, t
                 _draw_share(ax, y, label, collapsed, n, looks[label])
             ax.set_yticks(range(len(counts)), list(counts))
             ax.set_ylim(len(counts) - 0.5, -0.5)
-            ax.set_xlim(-3, 103)
+            ax.set_xlim(-3, 120)  # with room for the counts
+            ax.set_xticks(range(0, 101, 20))
             ax.grid(visible=False, axis="y")
             ax.tick_params(axis="y", length=0)
             ax.spines["left"].set_visible(False)
@@ -93,6 +94,4 @@ def _draw_share(ax: Axes, y: int, label: str, collapsed: int, n: int, look: Look
         clip_on=False,
     )
     set_tooltip(bar.lines[0], f"{label}: {collapsed} of {n}")
-    right = 100 * high < 78  # where there is room for the count
-    x, alignment = (100 * high + 3, "left") if right else (100 * low - 3, "right")
-    ax.text(x, y, f"{collapsed} of {n}", va="center", size=8, ha=alignment)
+    ax.text(100 * high + 3, y, f"{collapsed} of {n}", va="center", size=8)
