@@ -117,6 +117,16 @@ def test_a_killed_watch_continues_from_its_last_checkpoint(tmp_path, capsys):
     assert state(folder) == state(tmp_path / "whole")
 
 
+def test_drafts_of_a_killed_watch_are_removed(tmp_path, capsys):
+    file, folder = tmp_path / "stream.csv", tmp_path / "state"
+    file.write_text("".join([HEADER, *lines(20)]))
+    folder.mkdir()
+    for name in ("learner-7.bgd", "learner-8.bgd.0123.tmp", "watch.json.4567.tmp"):
+        (folder / name).write_bytes(b"half")
+    assert watch(capsys, file, "-t", "label", "--checkpoint", folder, "--no-follow")[0] == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["learner-21.bgd", "watch.json"]  # a header and 20 rows
+
+
 def test_numbers_are_predicted_too(tmp_path, capsys):
     file, rng = tmp_path / "numbers.csv", np.random.default_rng(0)
     x = rng.normal(size=300)

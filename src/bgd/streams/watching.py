@@ -188,7 +188,8 @@ class Watcher:
 def save_watcher(watcher: Watcher, folder: Path, position: int) -> None:
     """Write a checkpoint: whole, or the one before stays.
 
-    The learner is a file of its own, which ``watch.json`` names: it counts once that is written.
+    The learner is a file of its own, which ``watch.json`` names: it counts once that is written. Earlier ones then go,
+    and so do the drafts that a killed process has left.
     """
     folder.mkdir(parents=True, exist_ok=True)
     learner = ""
@@ -205,7 +206,7 @@ def save_watcher(watcher: Watcher, folder: Path, position: int) -> None:
         "std_alarm": watcher.std_alarm.state_dict(),
     }
     write_atomically(folder / "watch.json", json.dumps(state).encode())
-    for old in folder.glob("learner-*.bgd"):
+    for old in (*folder.glob("learner-*"), *folder.glob("watch.json.*.tmp")):
         if old.name != learner:
             old.unlink()
 
